@@ -5,7 +5,7 @@ use std::process::Command;
 
 /// Debian's unversioned name, then those that have been seen beside it; `CLANG` names another.
 const CLANGS: &[&str] = &["clang", "clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang-14"];
-const OBJECTS: &[&str] = &["laws", "choose", "pace", "queue"];
+const OBJECTS: &[&str] = &["laws", "choose", "pace", "queue", "departure"];
 
 fn main() {
     println!("cargo::rerun-if-changed=bpf");

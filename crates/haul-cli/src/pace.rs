@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 
 use haul_pace::{InjectClass, InjectError, InjectSpec, Injector, InterfaceError};
-use haul_tcp::{Pace, PaceClass, PaceState, QueuePlace};
+use haul_tcp::{Discipline, Pace, PaceClass, PaceState, QueuePlace, QueueSpec, QueueState};
 use haul_units::BitRate;
 use serde_json::json;
 
-use crate::args::{ClassArg, ClassArgs, PaceArgs, PaceCommand};
+use crate::args::{ClassArg, ClassArgs, PaceArgs, PaceCommand, QueueBy};
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, output, program};
 
@@ -15,7 +15,7 @@ pub fn run(args: &PaceArgs) -> Result<Exit, Failure> {
     let pace = Pace::default();
     match &args.command {
         Some(PaceCommand::On { classes }) => {
-            pace.on(&of(classes)?, classes.queue.as_deref())?;
+            pace.on(&of(classes)?, queue(classes))?;
             status(&pace, false)
         }
         Some(PaceCommand::Off) => {
@@ -40,7 +40,7 @@ pub fn run(args: &PaceArgs) -> Result<Exit, Failure> {
 }
 
 fn with_rates(pace: &Pace, classes: &ClassArgs, name: &OsString, arguments: &[OsString]) -> Result<Exit, Failure> {
-    let run = pace.run(&of(classes)?, classes.queue.as_deref())?;
+    let run = pace.run(&of(classes)?, queue(classes))?;
     let mut left = Ok(());
     let ended = program::run(name, arguments, || left = run.leave());
     drop(run);
@@ -89,6 +89,15 @@ fn of(args: &ClassArgs) -> Result<Vec<PaceClass>, Failure> {
     args.to.iter().map(|arg| class(Some(arg.to), arg.rate.or(args.rate), &arg.to.to_string())).collect()
 }
 
+fn queue(args: &ClassArgs) -> Option<QueueSpec<'_>> {
+    let by = match args.queue_by {
+        None | Some(QueueBy::Auto) => None,
+        Some(QueueBy::Fq) => Some(Discipline::Fq),
+        Some(QueueBy::Htb) => Some(Discipline::Htb),
+    };
+    args.queue.as_deref().map(|interface| QueueSpec { interface, by })
+}
+
 fn no_rate(whose: &str) -> Failure {
     Failure::new(format!("no rate is given for {whose}"))
         .hint("--rate RATE is for all, --to NET=RATE for one; --follow takes TCP's own estimate")
@@ -107,9 +116,9 @@ fn status(pace: &Pace, json: bool) -> Result<Exit, Failure> {
                 "by": "cgroup program, SO_MAX_PACING_RATE",
             })
         };
-        let queue = pace
-            .queue_at()
-            .map(|QueuePlace { interface, namespace }| json!({ "interface": interface, "netns": namespace.name(), "by": "HTB" }));
+        let queue = pace.queue_at().map(|QueueState { place: QueuePlace { interface, namespace }, by }| {
+            json!({ "interface": interface, "netns": namespace.name(), "by": by.to_string() })
+        });
         output::out_json(&json!({ "classes": states.iter().map(one).collect::<Vec<_>>(), "queue": queue }).to_string());
         return Ok(Exit::Done);
     }
@@ -126,9 +135,9 @@ fn status(pace: &Pace, json: bool) -> Result<Exit, Failure> {
             "{to:<24} {held:<40} {open} connection{plural}, {sending} sending   TCP's own timer, by a program at the cgroups' root"
         ));
     }
-    if let Some(QueuePlace { interface, namespace }) = pace.queue_at() {
+    if let Some(QueueState { place: QueuePlace { interface, namespace }, by }) = pace.queue_at() {
         let within = namespace.name().map_or_else(String::new, |name| format!(" in the network namespace {name}"));
-        output::print_out(&format!("UDP and all else of these through {interface}{within} waits in a queue there (HTB)"));
+        output::print_out(&format!("UDP and all else of these through {interface}{within} waits in a queue there ({by})"));
     }
     Ok(Exit::Done)
 }

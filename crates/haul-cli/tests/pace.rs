@@ -45,6 +45,59 @@ fn a_program_has_its_rate_and_its_exit_status() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// A network namespace with an interface `x`, which nobody else uses. It goes with what is on.
+struct Own(String);
+
+impl Own {
+    fn new() -> Self {
+        let own = Self(format!("haul-pace-cli-{}", std::process::id()));
+        for arguments in [&["netns", "add", &own.0][..], &["-n", &own.0, "link", "add", "x", "type", "veth", "peer", "name", "y"]]
+        {
+            let output = Command::new("ip").args(arguments).output().expect("iproute2: `make setup` installs it");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        own
+    }
+
+    /// Not by `ip netns exec`, which has mounts of its own.
+    fn pace(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let at = format!("--net=/run/netns/{}", self.0);
+        let haul = [&[at.as_str(), env!("CARGO_BIN_EXE_haul"), "pace"], arguments].concat();
+        let output = Command::new("nsenter").args(haul).output().expect("util-linux");
+        let (out, err) = printed(&output);
+        (output.status.code(), out, err)
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        let _ = pace(&["off"]);
+        let _ = Command::new("ip").args(["netns", "delete", &self.0]).output();
+    }
+}
+
+#[test]
+fn the_queue_is_shown_with_what_holds_it() {
+    let Some(_turn) = skip::kernel_tcp_turn(haul_tcp::obstacle()) else { return };
+    assert!(printed(&pace(&["status"])).0.contains("nothing is on"), "haul pace is on: this test would put an end to that");
+    let own = Own::new();
+    let (status, _, err) = own.pace(&["--rate", "8M", "--queue", "x", "--queue-by", "fq", "--", "true"]);
+    let has_fq = status == Some(0);
+    let said = "this kernel cannot hold packets until their departure times: it has no fq";
+    assert!(has_fq || err.contains(said) && err.contains("--queue-by htb"), "{err}");
+    let usual = if has_fq { "departure times, fq" } else { "HTB" };
+    for (way, by) in [(&[][..], usual), (&["--queue-by", "auto"], usual), (&["--queue-by", "htb"], "HTB")] {
+        let (status, out, err) = own.pace(&[&["on", "--to", "10.93.1.0/24=8M", "--queue", "x"], way].concat());
+        assert_eq!(status, Some(0), "{err}");
+        let words = format!("through x in the network namespace {} waits in a queue there ({by})", own.0);
+        assert!(out.contains(&words), "{out}");
+        let told: serde_json::Value = serde_json::from_slice(&pace(&["status", "--json"]).stdout).expect("JSON");
+        assert_eq!(told["queue"], serde_json::json!({ "interface": "x", "netns": own.0, "by": by }));
+    }
+    assert!(printed(&pace(&["off"])).0.contains("taken back"));
+    assert!(printed(&pace(&["status"])).0.contains("nothing is on"));
+}
+
 #[test]
 fn what_is_wrong_is_said_with_what_to_do() {
     for (arguments, words) in [
@@ -53,6 +106,8 @@ fn what_is_wrong_is_said_with_what_to_do() {
         (&["--to", "10.0.0.0/8", "--", "true"], "no rate is given for 10.0.0.0/8"),
         (&["--rate", "0", "--", "true"], "would let nothing pass"),
         (&["--rate", "fast", "--", "true"], "is not a rate"),
+        (&["--rate", "1M", "--queue-by", "htb", "--", "true"], "--queue <INTERFACE>"),
+        (&["--rate", "1M", "--queue", "lo", "--queue-by", "tbf", "--", "true"], "possible values: auto, fq, htb"),
         (&["--gaps", "eth0", "--rate", "1M", "--", "true"], "--to"),
         (&["--gaps", "lo", "--rate", "1M", "--to", "127.0.0.9", "--", "true"], "lo is no Ethernet interface"),
     ] {

@@ -4,9 +4,8 @@
 #define HAUL_CLASSES_H
 
 #include "kernel.h"
+#include "priority.h"
 #include "report.h"
-
-#define CLASSES 64
 
 struct network {
 	u32 bits;

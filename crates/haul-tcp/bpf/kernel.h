@@ -161,7 +161,7 @@ struct bpf_sock_ops {
 	__attribute__((aligned(8))) void *sk;
 };
 
-/* As far as `priority` and `ifindex`. */
+/* As far as `gso_segs`. */
 struct __sk_buff {
 	u32 len;
 	u32 pkt_type;
@@ -174,6 +174,30 @@ struct __sk_buff {
 	u32 priority;
 	u32 ingress_ifindex;
 	u32 ifindex;
+	u32 tc_index;
+	u32 cb[5];
+	u32 hash;
+	u32 tc_classid;
+	u32 data;
+	u32 data_end;
+	u32 napi_id;
+	u32 family;
+	u32 remote_ip4;
+	u32 local_ip4;
+	u32 remote_ip6[4];
+	u32 local_ip6[4];
+	u32 remote_port;
+	u32 local_port;
+	u32 data_meta;
+	__attribute__((aligned(8))) void *flow_keys;
+	u64 tstamp;
+	u32 wire_len;
+	u32 gso_segs;
+};
+
+/* In a map's value: the loader knows it by its name. */
+struct bpf_spin_lock {
+	u32 val;
 };
 
 #define AF_INET 2
@@ -207,6 +231,10 @@ struct __sk_buff {
 #define BPF_SOCK_OPS_RTT_CB 12
 #define BPF_SOCK_OPS_STATE_CB_FLAG 4
 #define BPF_SOCK_OPS_RTT_CB_FLAG 8
+#define BPF_SKB_CLOCK_MONOTONIC 1
+/* What becomes of a packet: the next program looks at it, or it is dropped. */
+#define TCX_NEXT (-1)
+#define TC_ACT_SHOT 2
 #define SOL_SOCKET 1
 #define SO_MAX_PACING_RATE 47
 
@@ -221,10 +249,13 @@ static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
 static long (*bpf_skb_load_bytes)(const void *skb, u32 offset, void *to, u32 length) = (void *)26;
 static long (*bpf_setsockopt)(void *socket, int level, int name, void *value, int length) = (void *)49;
 static long (*bpf_sock_ops_cb_flags_set)(struct bpf_sock_ops *ctx, int flags) = (void *)59;
+static void (*bpf_spin_lock)(struct bpf_spin_lock *lock) = (void *)93;
+static void (*bpf_spin_unlock)(struct bpf_spin_lock *lock) = (void *)94;
 static void *(*bpf_sk_storage_get)(void *map, void *sk, void *value, u64 flags) = (void *)107;
 static u64 (*bpf_get_netns_cookie)(void *ctx) = (void *)122;
 static long (*bpf_seq_write)(struct seq_file *seq, const void *data, u32 length) = (void *)127;
 static struct tcp_sock *(*bpf_skc_to_tcp_sock)(void *sk) = (void *)137;
+static long (*bpf_skb_set_tstamp)(struct __sk_buff *skb, u64 time, u32 clock) = (void *)192;
 static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 
 #endif

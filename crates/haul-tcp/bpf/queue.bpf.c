@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Says of each packet of a cgroup which class of a queueing discipline (HTB) it is for: that of the network it goes to. What TCP's own timer cannot hold is held there. */
+/* Says of each packet of a cgroup which class of a queueing discipline it is for: that of the network it goes to. What TCP's own timer cannot hold is held there: by HTB
+ * itself, or by fq until the time that departure.bpf.c gives. */
 #include "classes.h"
 
 #define ETH_P_IP 0x0800
@@ -7,8 +8,6 @@
 /* Where the destination is in a header. */
 #define IP_TO 16
 #define IPV6_TO 24
-/* Of the discipline; src/queue.rs has the same. */
-#define HANDLE 0x48610000
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define NETWORK16(value) ((u16)((value) << 8 | (value) >> 8))

@@ -23,3 +23,8 @@ impl PaceClass {
         [&bits.to_ne_bytes()[..], &address].concat()
     }
 }
+
+/// Those that have a rate, and which of all they are.
+pub(crate) fn with_rates(classes: &[PaceClass]) -> impl Iterator<Item = (&PaceClass, u32)> {
+    classes.iter().zip(0..).filter(|(class, _)| class.bits_per_s > 0)
+}

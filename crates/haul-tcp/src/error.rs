@@ -132,6 +132,9 @@ pub enum TcpError {
         /// Where.
         interface: String,
     },
+    /// This system: the kernel lacks something for it.
+    #[error("this kernel cannot hold packets until their departure times: {0}")]
+    NoDepartures(&'static str),
     /// A queueing discipline cannot be made.
     #[error("a queueing discipline: {0}")]
     Queue(#[from] haul_netdev::iproute::IprouteError),

@@ -8,6 +8,8 @@
 mod class;
 mod clock;
 mod connection;
+mod departure;
+mod discipline;
 mod error;
 mod journal;
 mod kernel;
@@ -25,6 +27,7 @@ pub mod unit;
 
 pub use class::PaceClass;
 pub use connection::{Connection, Path, Phase};
+pub use discipline::Discipline;
 pub use error::{LoadError, TcpError};
 pub use kernel::netns::Namespace;
 pub use knobs::{KNOBS, Knob};
@@ -32,5 +35,5 @@ pub use law::{Choice, Law, NoControl};
 pub use laws::obstacle;
 pub use needs::{Limit, limits, round_trip};
 pub use pace::{Pace, PaceRun, PaceState};
-pub use queue::QueuePlace;
+pub use queue::{QueuePlace, QueueSpec, QueueState};
 pub use tcp::{Place, Rule, Run, Scope, Tcp, Totals, Way, default_of};

@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 
 use crate::class::PaceClass;
 use crate::clock;
+use crate::discipline::Discipline;
 use crate::error::{LoadError, TcpError};
 use crate::journal;
 use crate::kernel::bpf::{self, Attach};
 use crate::kernel::library::Library;
 use crate::kernel::{cgroup, mount};
 use crate::laws;
-use crate::queue::{self, Queue, QueuePlace};
+use crate::queue::{self, Queue, QueuePlace, QueueSpec, QueueState};
 
 static PACE: &laws::Object<[u8]> = &laws::Object(*include_bytes!(concat!(env!("OUT_DIR"), "/pace.bpf.o")));
 
@@ -59,7 +60,7 @@ pub struct PaceRun {
     _links: Vec<OwnedFd>,
     classes: Vec<PaceClass>,
     counts: OwnedFd,
-    _queue: Option<Queue>,
+    queue: Option<Queue>,
 }
 
 impl Pace {
@@ -69,12 +70,12 @@ impl Pace {
     }
 
     /// A cgroup whose programs have these rates; this process is in it, until [`PaceRun::leave`]. With an interface, whatever else of a class leaves through that is held too.
-    pub fn run(&self, classes: &[PaceClass], queue: Option<&str>) -> Result<PaceRun, TcpError> {
+    pub fn run(&self, classes: &[PaceClass], queue: Option<QueueSpec<'_>>) -> Result<PaceRun, TcpError> {
         let spread = load(classes)?;
         let root = cgroup::root()?;
         sweep(&root);
         queue::sweep(&self.state);
-        let queue = queue.map(|interface| Queue::at(&self.state, interface, classes)).transpose()?;
+        let queue = queue.map(|spec| Queue::at(&self.state, &spec, classes)).transpose()?;
         let before = cgroup::own()?;
         let dir = root.join(format!("{GROUP}{}", std::process::id()));
         fs::create_dir_all(&dir).map_err(TcpError::doing("making a cgroup"))?;
@@ -87,9 +88,7 @@ impl Pace {
             Ok(links)
         };
         match entered() {
-            Ok(links) => {
-                Ok(PaceRun { dir, before, _links: links, classes: classes.to_vec(), counts: spread.counts, _queue: queue })
-            }
+            Ok(links) => Ok(PaceRun { dir, before, _links: links, classes: classes.to_vec(), counts: spread.counts, queue }),
             Err(error) => {
                 let _ = cgroup::remove(&dir);
                 Err(error)
@@ -99,7 +98,7 @@ impl Pace {
 
     /// Gives all connections of this machine that open from now on these rates, until [`off`](Self::off) or a restart, and with an interface whatever else of a class leaves through that. What
     /// was on before is replaced.
-    pub fn on(&self, classes: &[PaceClass], queue: Option<&str>) -> Result<(), TcpError> {
+    pub fn on(&self, classes: &[PaceClass], queue: Option<QueueSpec<'_>>) -> Result<(), TcpError> {
         let _lock = journal::lock(&self.state)?;
         let spread = load(classes)?;
         if !mount::is_shared() {
@@ -116,10 +115,13 @@ impl Pace {
         let made = || {
             let pinned = |name: &str, fd: BorrowedFd<'_>| bpf::pin(fd, &bpf.join(name)).map_err(TcpError::doing("naming a link"));
             let root = cgroup::root()?;
-            if let Some(interface) = queue {
-                let queue = Queue::at(&self.state, interface, classes)?;
+            if let Some(spec) = queue {
+                let queue = Queue::at(&self.state, &spec, classes)?;
                 let written = fs::write(self.queue_file(), queue.place().to_string());
                 written.map_err(|source| laws::place(&self.queue_file(), source))?;
+                if let Some(departures) = queue.departures() {
+                    pinned(DEPART, departures)?;
+                }
                 pinned(SORT, queue.attach(&root)?.as_fd())?;
                 queue.keep();
             }
@@ -132,9 +134,11 @@ impl Pace {
     }
 
     /// The interface where all else of the classes that are on waits, if there is one.
-    pub fn queue_at(&self) -> Option<QueuePlace> {
+    pub fn queue_at(&self) -> Option<QueueState> {
+        let by = if self.bpf().join(DEPART).exists() { Discipline::Fq } else { Discipline::Htb };
         // Else it is a word that was left by a kill.
-        self.bpf().join(SORT).exists().then(|| self.queue_place())?
+        let place = self.bpf().join(SORT).exists().then(|| self.queue_place())??;
+        Some(QueueState { place, by })
     }
 
     fn queue_place(&self) -> Option<QueuePlace> {
@@ -169,9 +173,9 @@ impl Pace {
     fn take_back(&self) -> Result<bool, TcpError> {
         let was_on = mount::is_mounted(&self.bpf());
         queue::sweep(&self.state);
-        for name in ["link", SORT] {
+        for name in ["link", SORT, DEPART] {
             if let Ok(link) = bpf::pinned(&self.bpf().join(name)) {
-                bpf::detach(link.as_fd()).map_err(TcpError::doing("detaching from the cgroup"))?;
+                bpf::detach(link.as_fd()).map_err(TcpError::doing("detaching a program"))?;
             }
         }
         if let Some(place) = self.queue_place() {
@@ -216,6 +220,11 @@ impl PaceRun {
     /// Leaves the cgroup, once the program was started in it.
     pub fn leave(&self) -> Result<(), TcpError> {
         cgroup::join(&self.before).map_err(TcpError::doing("leaving a cgroup"))
+    }
+
+    /// What holds UDP and all else at the interface, where that was asked for.
+    pub fn queue_by(&self) -> Option<Discipline> {
+        self.queue.as_ref().map(Queue::by)
     }
 
     /// What its classes hold now.
@@ -287,6 +296,8 @@ fn sweep(root: &Path) {
 const GROUP: &str = "haul-pace-";
 /// The link of the program that sorts packets, by its name in the bpf file system.
 const SORT: &str = "sort";
+/// That of the program that gives them their departure times.
+const DEPART: &str = "depart";
 /// The program's table of connections, by its name in the bpf file system.
 const COUNTS: &str = "counts";
 /// An entry of it.

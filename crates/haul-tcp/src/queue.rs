@@ -1,21 +1,21 @@
-//! What TCP's own timer cannot hold: packets of UDP and all else wait at the interface that they leave through, in a queueing discipline of the kernel (HTB), a class of it for each of
-//! ours. A program at the cgroup says of each packet which class it is for; what it says nothing of passes at once.
+//! What TCP's own timer cannot hold: packets of UDP and all else wait at the interface that they leave through, in a queueing discipline of the kernel ([`Discipline`]). A program at the cgroup
+//! says of each packet which class it is for; what it says nothing of passes at once. By fq a second program, at the interface, gives each packet of a class its departure time.
 //!
 //! The discipline stands where the kernel's default stood, never in the place of one that somebody has chosen, and the default comes back with its end. Before it is made a file of its own
 //! names it, locked as long as its process lives: one that was left by a kill holds nobody, and is taken away by whoever comes next.
 
 use std::fmt;
 use std::fs::{self, File};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use haul_netdev::iproute::{tc, tc_batch};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
-use serde_json::Value;
 
-use crate::class::PaceClass;
+use crate::class::{PaceClass, with_rates};
+use crate::departure;
+use crate::discipline::{Discipline, Standing, standing};
 use crate::error::TcpError;
 use crate::kernel::bpf::{self, Attach};
 use crate::kernel::cgroup;
@@ -25,14 +25,23 @@ use crate::laws;
 
 static QUEUE: &laws::Object<[u8]> = &laws::Object(*include_bytes!(concat!(env!("OUT_DIR"), "/queue.bpf.o")));
 
-/// By which the discipline is known for ours, in tc's words; the program has the same.
-const HANDLE: &str = "4861:";
-/// A timer of a busy host is late by that much; what the line would have carried meanwhile may follow at once, or the rate is never reached.
-const LATE_US: u64 = 500;
-/// A full frame, at least.
-const LEAST_BURST: u64 = 1600;
-/// What a frame has on a line beside what the kernel counts: check sum, preamble, gap; and the shortest one.
-const ON_LINE: &str = "overhead 24 mpu 84";
+/// Where all else of the classes is to wait, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueSpec<'a> {
+    /// The interface through which it leaves, in this network namespace.
+    pub interface: &'a str,
+    /// What holds it there. None: departure times where the kernel can, else HTB.
+    pub by: Option<Discipline>,
+}
+
+/// A queue that is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueState {
+    /// Where.
+    pub place: QueuePlace,
+    /// What holds packets there.
+    pub by: Discipline,
+}
 
 /// An interface with a queue of ours. What it says of itself names the interface among those of all network namespaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,11 +52,13 @@ pub struct QueuePlace {
     pub namespace: Namespace,
 }
 
-/// The discipline at an interface, and the program that sorts packets into it. Dropped, it goes.
+/// The discipline at an interface, and the programs that say which packets are for which class and when they leave. Dropped, it goes.
 #[derive(Debug)]
 pub(crate) struct Queue {
     place: QueuePlace,
     program: OwnedFd,
+    /// Where it is by departure times.
+    departures: Option<OwnedFd>,
     /// None: it is to stay.
     note: Option<Note>,
 }
@@ -60,12 +71,14 @@ struct Note {
 }
 
 impl Queue {
-    /// Makes the discipline at an interface, with a class for each of these that has a rate.
-    pub(crate) fn at(state: &Path, interface: &str, classes: &[PaceClass]) -> Result<Self, TcpError> {
+    /// Makes the discipline at an interface, for each of these classes that has a rate.
+    pub(crate) fn at(state: &Path, spec: &QueueSpec<'_>, classes: &[PaceClass]) -> Result<Self, TcpError> {
+        let interface = spec.interface;
         if with_rates(classes).next().is_none() {
             return Err(TcpError::NoSuchSetting(format!("no class has a rate that a queue at {interface} could hold")));
         }
-        let program = load(index(interface)?, classes)?;
+        let number = index(interface)?;
+        let program = load(number, classes)?;
         let place = QueuePlace::here(interface)?;
         let note = Some(Note::write(state, &place)?);
         match standing(interface)? {
@@ -74,8 +87,17 @@ impl Queue {
             Standing::Chosen(kind) => return Err(TcpError::QueueTaken { interface: interface.to_owned(), kind }),
         }
         // Dropped, it takes away what is ours: not before there is something of ours.
-        let queue = Self { place, program, note };
-        tc_batch(&lines(interface, classes))?;
+        let mut queue = Self { place, program, departures: None, note };
+        let departures = || {
+            let link = departure::at(number, classes)?;
+            Discipline::Fq.lay(interface, classes).map(|()| Some(link))
+        };
+        let htb = || Discipline::Htb.lay(interface, classes).map(|()| None);
+        queue.departures = match spec.by {
+            Some(Discipline::Fq) => departures(),
+            Some(Discipline::Htb) => htb(),
+            None => departures().or_else(|error| if matches!(error, TcpError::NoDepartures(_)) { htb() } else { Err(error) }),
+        }?;
         Ok(queue)
     }
 
@@ -92,11 +114,22 @@ impl Queue {
     pub(crate) const fn place(&self) -> &QueuePlace {
         &self.place
     }
+
+    pub(crate) const fn by(&self) -> Discipline {
+        if self.departures.is_some() { Discipline::Fq } else { Discipline::Htb }
+    }
+
+    /// By which the program at the interface lives, where there is one.
+    pub(crate) fn departures(&self) -> Option<BorrowedFd<'_>> {
+        self.departures.as_ref().map(OwnedFd::as_fd)
+    }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
         if self.note.is_some() {
+            // First what gives times, which without a discipline would drop packets and hold none.
+            self.departures = None;
             let _ = self.place.take_away();
         }
     }
@@ -115,13 +148,7 @@ impl QueuePlace {
 
     /// Takes the discipline away, if it is ours; it goes with its namespace too.
     pub(crate) fn take_away(&self) -> Result<(), TcpError> {
-        let taken = self.namespace.inside_if_there(|| {
-            let interface = &self.interface;
-            if index(interface).is_ok() && standing(interface)? == Standing::Ours {
-                tc_batch(&format!("qdisc del dev {interface} root\n"))?;
-            }
-            Ok(())
-        });
+        let taken = self.namespace.inside_if_there(|| if index(&self.interface).is_ok() { Discipline::take_away(&self.interface) } else { Ok(()) });
         taken?.unwrap_or(Ok(()))
     }
 }
@@ -178,47 +205,6 @@ fn load(interface: u32, classes: &[PaceClass]) -> Result<OwnedFd, TcpError> {
     object.program("sort")?.try_clone_to_owned().map_err(TcpError::doing("keeping a program"))
 }
 
-/// Those that the discipline has a class for, and which of all they are.
-fn with_rates(classes: &[PaceClass]) -> impl Iterator<Item = (&PaceClass, u32)> {
-    classes.iter().zip(0..).filter(|(class, _)| class.bits_per_s > 0)
-}
-
-/// For `tc -batch`.
-fn lines(interface: &str, classes: &[PaceClass]) -> String {
-    let mut lines = format!("qdisc add dev {interface} root handle {HANDLE} htb default 0\n");
-    for (class, number) in with_rates(classes) {
-        let rate = class.bits_per_s;
-        let burst = (rate / 8).saturating_mul(LATE_US).div_ceil(1_000_000).max(LEAST_BURST);
-        let class = format!("class add dev {interface} parent {HANDLE} classid {HANDLE}{:x}", number + 1);
-        lines.extend([class, format!(" htb rate {rate}bit burst {burst} cburst {burst} quantum {LEAST_BURST} {ON_LINE}\n")]);
-    }
-    lines
-}
-
-/// The discipline that an interface has.
-#[derive(Debug, PartialEq, Eq)]
-enum Standing {
-    /// The kernel's default.
-    Default,
-    Ours,
-    /// Another one, that somebody has chosen.
-    Chosen(String),
-}
-
-fn standing(interface: &str) -> Result<Standing, TcpError> {
-    let told = tc(&["-json", "qdisc", "show", "dev", interface, "root"])?;
-    let list: Vec<Value> = serde_json::from_str(&told).unwrap_or_default();
-    Ok(list.first().map_or(Standing::Default, |root| {
-        let word = |key: &str| root.get(key).and_then(Value::as_str).unwrap_or_default();
-        match (word("kind"), word("handle")) {
-            ("htb", HANDLE) => Standing::Ours,
-            // What nobody has chosen has no number.
-            ("noqueue", _) | (_, "0:") => Standing::Default,
-            (kind, handle) => Standing::Chosen(format!("{kind} {handle}")),
-        }
-    }))
-}
-
 /// The interface's number, in this network namespace.
 fn index(interface: &str) -> Result<u32, TcpError> {
     let unknown = |source: Errno| TcpError::NoInterface { name: interface.to_owned(), source: source.into() };
@@ -238,18 +224,6 @@ const NOTES: &str = "queues";
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn each_class_with_a_rate_has_one_of_the_disciplines() {
-        let class = |bits_per_s| PaceClass { to: None, bits_per_s, follows: false };
-        let lines = lines("eth0", &[class(1_000_000), class(0), class(2_000_000_000)]);
-        let words: Vec<Vec<&str>> = lines.lines().map(|line| line.split(' ').collect()).collect();
-        assert_eq!(words[0].join(" "), "qdisc add dev eth0 root handle 4861: htb default 0");
-        let of = |line: &[&str], word: &str| line[line.iter().position(|one| *one == word).expect("the word") + 1].to_owned();
-        let each = words[1..].iter().map(|line| ["classid", "rate", "burst"].map(|word| of(line, word)));
-        let expected = [["4861:1", "1000000bit", "1600"], ["4861:3", "2000000000bit", "125000"]];
-        assert_eq!(each.collect::<Vec<_>>(), expected.map(|words| words.map(str::to_owned)));
-    }
 
     #[test]
     fn what_is_no_name_of_an_interface_is_not_told_to_tc() {

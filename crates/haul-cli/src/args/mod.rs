@@ -45,7 +45,7 @@ pub use fleet::{
 };
 pub use guests::GuestArgs;
 pub use key::{KeyArgs, KeyCommand};
-pub use pace::{ClassArg, ClassArgs, PaceArgs, PaceCommand};
+pub use pace::{ClassArg, ClassArgs, PaceArgs, PaceCommand, QueueBy};
 pub use perf::{MeshArgs, PerfArgs, PerfCommand};
 pub use pipe::PipeArgs;
 pub use proxy::{CarriageArgs, ForwardArgs, PROXY_PORT, ProxyArgs, ProxyCommand, ProxyConnectArgs, ProxyServeArgs};

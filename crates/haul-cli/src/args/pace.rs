@@ -47,9 +47,23 @@ pub struct ClassArgs {
     /// Connections to and from this network are a class, with a rate of its own perhaps; may be given several times, and then others are left alone
     #[arg(long, value_name = "NET[=RATE]")]
     pub to: Vec<ClassArg>,
-    /// Hold UDP and all else too, where it leaves through this interface: in a queue there (HTB, by `tc`), in the place of the kernel's default, which comes back at the end
+    /// Hold UDP and all else too, where it leaves through this interface: in a queue there (by `tc`), in the place of the kernel's default, which comes back at the end
     #[arg(long, value_name = "INTERFACE", conflicts_with = "follow")]
     pub queue: Option<String>,
+    /// What holds packets in that queue
+    #[arg(long, value_name = "WAY", requires = "queue")]
+    pub queue_by: Option<QueueBy>,
+}
+
+/// What holds packets in a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum QueueBy {
+    /// fq where the kernel has it, else htb (the default)
+    Auto,
+    /// A departure time for each packet
+    Fq,
+    /// A class of HTB for each of these
+    Htb,
 }
 
 /// `10.1.0.0/16=200M`.

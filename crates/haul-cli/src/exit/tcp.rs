@@ -46,6 +46,9 @@ impl From<TcpError> for Failure {
                 failure.hint(format!("`tc qdisc del dev {interface} root` puts the kernel's default there again"))
             }
             TcpError::QueueInUse { .. } => failure.hint("`haul pace status` shows what is on, `haul pace off` takes it back"),
+            TcpError::NoDepartures(_) => {
+                failure.hint("`--queue-by htb` holds the rates all the same; fq is a module of most kernels (`modprobe sch_fq`)")
+            }
             TcpError::Queue(_) => failure.hint("it needs `tc` of iproute2, the rights of root, and HTB in the kernel (`modprobe sch_htb`)"),
             TcpError::NoCgroups => failure.hint("mount -t cgroup2 none /sys/fs/cgroup/unified"),
             TcpError::NotACgroup(_) => failure.hint("`mkdir` in the cgroup2 file system makes one; systemd has one for each of its units"),

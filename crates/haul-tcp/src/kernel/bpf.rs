@@ -25,6 +25,7 @@ pub(crate) enum Attach {
     Sockops = 3,
     Iterator = 28,
     StructOps = 44,
+    Interface = 47,
 }
 
 /// The argument of a command: the kernel takes a shorter one for one whose rest is zero.
@@ -72,6 +73,11 @@ pub(crate) fn pinned(at: &Path) -> io::Result<OwnedFd> {
 /// A link from a program (or a map of operations) to a cgroup, or to nothing.
 pub(crate) fn link(program: BorrowedFd<'_>, target: Option<BorrowedFd<'_>>, attach: Attach) -> io::Result<OwnedFd> {
     bpf(LINK_CREATE, [pair(number(program), target.map_or(0, number)), pair(attach as u32, 0), 0, 0]).map(descriptor)
+}
+
+/// A link from a program to what leaves through an interface of this thread's network namespace, by its number.
+pub(crate) fn link_to_interface(program: BorrowedFd<'_>, interface: u32) -> io::Result<OwnedFd> {
+    bpf(LINK_CREATE, [pair(number(program), interface), pair(Attach::Interface as u32, 0), 0, 0]).map(descriptor)
 }
 
 /// Puts another map of operations in the place of a link's: at once for new connections, while those that are open keep theirs.

@@ -6,3 +6,5 @@ pub(crate) mod library;
 pub(crate) mod mount;
 pub(crate) mod netns;
 pub(crate) mod route;
+#[cfg(test)]
+pub(crate) mod trial;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use haul_lab::{Line, NamespaceError, now};
 use haul_pace::{InjectClass, InjectError, InjectSpec, InjectStats, Injector};
-use haul_tcp::{Pace, PaceClass};
+use haul_tcp::{Discipline, Pace, PaceClass, QueueSpec};
 use haul_units::BitRate;
 
 use super::cases::{Case, Seen, cases};
@@ -79,8 +79,8 @@ fn run(case: Case, name: &str, how: How, length: Duration, ground: &Ground<'_>) 
         return trains(case, name, length, &line, ground);
     }
     if how == How::Queue {
-        line.near.within(|| datagrams(case, length))??;
-        return Ok(seen(case, name, &line, String::new()));
+        let by = line.near.within(|| datagrams(case, length))??;
+        return Ok(seen(case, name, &line, by.map_or_else(String::new, |by| by.to_string())));
     }
     let listener = line.far.within(|| TcpListener::bind((Line::FAR, PORT)))??;
     let receiver = std::thread::spawn(move || -> io::Result<u64> {
@@ -139,16 +139,16 @@ fn send(case: Case, how: How, length: Duration) -> Result<Option<String>, RunErr
     Ok(Some(format!("the line fell silent {silences} times, {dropped} packets dropped")))
 }
 
-/// In the near host: datagrams as fast as the socket takes them, which nobody reads.
-fn datagrams(case: Case, length: Duration) -> Result<(), RunError> {
+/// In the near host: datagrams as fast as the socket takes them, which nobody reads. What has held them.
+fn datagrams(case: Case, length: Duration) -> Result<Option<Discipline>, RunError> {
     let class = PaceClass { to: Some(haul_units::Network::host(far())), bits_per_s: case.rate.as_bps(), follows: false };
-    let _run = Pace::default().run(&[class], Some(Line::INTERFACE))?;
+    let run = Pace::default().run(&[class], Some(QueueSpec { interface: Line::INTERFACE, by: None }))?;
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     let end = now() + length;
     while now() < end {
         socket.send_to(&[0x5a; FULL_DATAGRAM], (Line::FAR, PORT))?;
     }
-    Ok(())
+    Ok(run.queue_by())
 }
 
 /// `haul perf` at a limited rate.
