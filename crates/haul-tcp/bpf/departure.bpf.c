@@ -54,8 +54,7 @@ SEC("tc") int depart(struct __sk_buff *skb)
 	u64 bytes = bytes_on_line(skb), now = bpf_ktime_get_ns(), from, span;
 	struct departure *of;
 
-	if (class >= CLASSES)
-		return TCX_NEXT;
+	/* A number that is no class's is not in the table. */
 	of = bpf_map_lookup_elem(&departures, &class);
 	if (!of || !of->bits_per_s)
 		return TCX_NEXT;
