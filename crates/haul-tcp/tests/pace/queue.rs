@@ -16,8 +16,8 @@ pub fn on_a_wire(name: &str, act: impl FnOnce() + Send) {
 }
 
 /// A queue at its interface.
-pub const fn at_x(by: Option<Discipline>) -> Option<QueueSpec<'static>> {
-    Some(QueueSpec { interface: "x", by })
+pub const fn at_x(by: Option<Discipline>) -> QueueSpec<'static> {
+    QueueSpec { interface: "x", by }
 }
 
 /// The queueing disciplines of the near host.
@@ -51,7 +51,7 @@ fn datagrams_wait_at_the_interface_and_what_is_of_no_class_does_not() {
         let before = disciplines();
         let pace = Pace::new(&std::env::temp_dir().join(format!("haul-pace-test-queue-{}", std::process::id())));
         let classes = [class(Some("10.9.1.2"), 8_000_000), class(Some("fd09::2"), 4_000_000), class(Some("10.8.0.0/16"), 8_000)];
-        let run = pace.run(&classes, at_x(Some(Discipline::Htb))).expect("it runs");
+        let run = pace.run(&classes, Some(at_x(Some(Discipline::Htb)))).expect("it runs");
         assert_eq!(run.queue_by(), Some(Discipline::Htb));
         // 1066 bytes of 1000 are on the line (1086 with IPv6); what is in the socket's buffer and the bucket has not waited.
         let (four, six) = (seconds("10.9.1.2", 500), seconds("fd09::2", 250));
@@ -64,7 +64,7 @@ fn datagrams_wait_at_the_interface_and_what_is_of_no_class_does_not() {
         // The last ones may be waiting still.
         let last = (0..1000).find_map(|_| counted().inspect_err(|_| pause(Duration::from_millis(1))).ok());
         assert!(last.is_some(), "{:?}", counted());
-        assert!(pace.run(&classes, at_x(None)).expect_err("twice").to_string().contains("another `haul pace`"));
+        assert!(pace.run(&classes, Some(at_x(None))).expect_err("twice").to_string().contains("another `haul pace`"));
         run.leave().expect("back");
         drop(run);
         assert_eq!(disciplines(), before, "the kernel's default again");
@@ -77,7 +77,7 @@ fn a_kernel_without_fq_says_so_and_has_htb_in_its_place() {
     on_a_wire("w", || {
         let before = disciplines();
         let pace = Pace::new(&std::env::temp_dir().join(format!("haul-pace-test-without-{}", std::process::id())));
-        let by = |by| pace.run(&[class(None, 8_000_000)], at_x(by)).map(|run| run.queue_by().map(|by| (by, disciplines())));
+        let by = |by| pace.run(&[class(None, 8_000_000)], Some(at_x(by))).map(|run| run.queue_by().map(|by| (by, disciplines())));
         let (expected, word) = match by(Some(Discipline::Fq)) {
             Ok(found) => {
                 assert_eq!(found.map(|(by, _)| by), Some(Discipline::Fq));
@@ -103,9 +103,9 @@ fn a_discipline_that_somebody_has_chosen_keeps_its_place() {
         tc_batch("qdisc add dev x root handle 7: pfifo limit 70\n").expect("a choice");
         let before = disciplines();
         let pace = On(Pace::new(&std::env::temp_dir().join(format!("haul-pace-test-chosen-{}", std::process::id()))));
-        let error = pace.0.run(&[class(None, 8_000_000)], at_x(None)).expect_err("taken");
+        let error = pace.0.run(&[class(None, 8_000_000)], Some(at_x(None))).expect_err("taken");
         assert!(error.to_string().contains("x has a queueing discipline that somebody has chosen (pfifo 7:)"), "{error}");
-        assert!(pace.0.on(&[class(None, 8_000_000)], at_x(None)).is_err());
+        assert!(pace.0.on(&[class(None, 8_000_000)], Some(at_x(None))).is_err());
         let nowhere = QueueSpec { interface: "nowhere", by: None };
         let error = pace.0.run(&[class(None, 8_000_000)], Some(nowhere)).expect_err("no such interface");
         assert!(error.to_string().contains("no network interface is called \"nowhere\""), "{error}");
@@ -122,7 +122,7 @@ fn a_queue_in_one_namespace_is_taken_back_from_another() {
     let On(pace) = &pace;
     let of_test = [class(Some("10.9.1.2"), 8_000_000)];
     let before = inside(&wire.a, disciplines);
-    inside(&wire.a, || pace.on(&of_test, at_x(None)).expect("on"));
+    inside(&wire.a, || pace.on(&of_test, Some(at_x(None))).expect("on"));
     let there = pace.queue_at().expect("a queue");
     assert_eq!((there.place.interface.as_str(), there.place.namespace.name()), ("x", Some(wire.a.as_str())));
     let standing = inside(&wire.a, disciplines);
@@ -131,7 +131,7 @@ fn a_queue_in_one_namespace_is_taken_back_from_another() {
     assert!(pace.off().expect("off"));
     assert_eq!((inside(&wire.a, disciplines), pace.queue_at()), (before, None));
     // One that has gone with its namespace keeps nobody from anything.
-    inside(&wire.b, || pace.on(&of_test, at_x(None)).expect("on"));
+    inside(&wire.b, || pace.on(&of_test, Some(at_x(None))).expect("on"));
     wire.cut();
     assert!(pace.off().expect("off"));
     std::fs::remove_dir_all(state).expect("ours");
