@@ -1838,7 +1838,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__pace)
-            opts="-h --rate --follow --to --queue --gaps --line --help on off status"
+            opts="-h --rate --follow --to --queue --queue-by --gaps --line --help on off status"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1854,6 +1854,10 @@ _haul() {
                     ;;
                 --queue)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --queue-by)
+                    COMPREPLY=($(compgen -W "auto fq htb" -- "${cur}"))
                     return 0
                     ;;
                 --gaps)
@@ -1886,7 +1890,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__pace__subcmd__on)
-            opts="-h --rate --follow --to --queue --help"
+            opts="-h --rate --follow --to --queue --queue-by --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1902,6 +1906,10 @@ _haul() {
                     ;;
                 --queue)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --queue-by)
+                    COMPREPLY=($(compgen -W "auto fq htb" -- "${cur}"))
                     return 0
                     ;;
                 *)
