@@ -148,7 +148,9 @@ impl QueuePlace {
 
     /// Takes the discipline away, if it is ours; it goes with its namespace too.
     pub(crate) fn take_away(&self) -> Result<(), TcpError> {
-        let taken = self.namespace.inside_if_there(|| if index(&self.interface).is_ok() { Discipline::take_away(&self.interface) } else { Ok(()) });
+        let taken = self
+            .namespace
+            .inside_if_there(|| if index(&self.interface).is_ok() { Discipline::take_away(&self.interface) } else { Ok(()) });
         taken?.unwrap_or(Ok(()))
     }
 }
