@@ -19,9 +19,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 HAUL = sys.argv[1] if len(sys.argv) > 1 else str(ROOT / "target/release/haul")
 SECONDS = sys.argv[2] if len(sys.argv) > 2 else "5"
 STATS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
-OWN = ["haul_fair", "haul_quickstart", "haul_modest", "haul_aggressive", "haul_fast", "haul_highspeed", "haul_scalable", "haul_bic", "haul_westwood"]
+OWN = ["haul_fair", "haul_quickstart", "haul_modest", "haul_aggressive", "haul_fast", "haul_highspeed", "haul_scalable", "haul_bic", "haul_westwood", "haul_lia", "haul_olia", "haul_balia"]
 YARDSTICKS = {"ycubic": "the kernel's CUBIC", "ybbr": "the kernel's BBR"}
-COUNTED = ("mode_control", "window_acked", "ycubic_acked", "ybbr_main")
+COUNTED = ("mode_control", "window_acked", "coupled_acked", "ycubic_acked", "ybbr_main")
 libc = ctypes.CDLL(None, use_errno=True)
 
 

@@ -36,7 +36,7 @@ if [ -z "${HAUL_PROGRAMS:-}" ]; then
     echo "$("$haul" --version), $(uname -r), $(nproc) processors, $(date -u '+%F %H:%M') UTC, load $(cut -d' ' -f1-3 /proc/loadavg); ${link[*]}; TCP $tcp"
     wan=("$haul" lab wan run)
     case $tcp in
-        fair | quickstart | modest | aggressive | fast | highspeed | scalable | bic | westwood)
+        fair | quickstart | modest | aggressive | fast | highspeed | scalable | bic | westwood | lia | olia | balia)
             # What is in the kernel for this run; the hosts' routes then name it, as `haul tcp on MODE --to NET` has them do.
             wan=("$haul" tcp run --mode "$tcp" -- "${wan[@]}" --tcp "haul_$tcp") ;;
         *) wan+=(--tcp "$tcp") ;;

@@ -12,7 +12,7 @@
 /* A threshold that nobody reaches, as the kernel has it. */
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 
-enum law { LAW_FAIR, LAW_QUICKSTART, LAW_MODEST, LAW_AGGRESSIVE, LAW_FAST, LAW_HIGHSPEED, LAW_SCALABLE, LAW_BIC, LAW_WESTWOOD, LAWS };
+enum law { LAW_FAIR, LAW_QUICKSTART, LAW_MODEST, LAW_AGGRESSIVE, LAW_FAST, LAW_HIGHSPEED, LAW_SCALABLE, LAW_BIC, LAW_WESTWOOD, LAW_LIA, LAW_OLIA, LAW_BALIA, LAWS };
 
 enum phase {
 	PHASE_START,   /* doubling each round trip */
@@ -80,6 +80,13 @@ struct flow {
 	u32 turn;         /* fair, modest: rounds with no queue; aggressive: place in the circle of gains; FAST: end of this update */
 	u32 average_us;
 	u64 filtered;     /* Westwood */
+	/* Coupled laws. */
+	u32 token;        /* of the connection that this is a subflow of */
+	u32 seat;         /* at its table, from 1; 0: none */
+	u32 part;         /* of the window, what is finer than that: << RISE_SHIFT */
+	u32 unlost_from;  /* this many packets were delivered at the last loss */
+	u32 unlost_before;/* between the two before */
+	u32 recovering;   /* fast recovery goes on */
 	/* Told to the user. */
 	u32 reductions;
 	u32 ignored;      /* packets whose loss changed nothing */

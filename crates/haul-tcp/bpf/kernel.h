@@ -50,6 +50,7 @@ struct tcp_congestion_ops;
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	const struct tcp_congestion_ops *icsk_ca_ops;
+	void *icsk_ulp_data;
 };
 
 struct tcp_sock {
@@ -71,6 +72,16 @@ struct tcp_sock {
 	u32 rate_interval_us;
 	u64 tcp_mstamp;
 	u64 bytes_acked;
+	bool is_mptcp;
+};
+
+/* What a subflow's `icsk_ulp_data` points to. */
+struct mptcp_subflow_context {
+	struct sock *conn;
+};
+
+struct mptcp_sock {
+	u32 token;
 };
 
 struct rate_sample {
@@ -223,6 +234,7 @@ struct bpf_spin_lock {
 #define BPF_MAP_TYPE_SK_STORAGE 24
 #define BPF_F_NO_PREALLOC 1
 #define BPF_ANY 0
+#define BPF_NOEXIST 1
 #define BPF_SK_STORAGE_GET_F_CREATE 1
 #define BPF_SOCK_OPS_TCP_CONNECT_CB 3
 #define BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB 4
@@ -242,9 +254,12 @@ struct bpf_spin_lock {
 #define __uint(name, value) int(*name)[value]
 #define __type(name, value) __typeof__(value) *name
 #define __always_inline inline __attribute__((always_inline))
+/* Whether the running kernel has a member: settled when the program is loaded (BPF_FIELD_EXISTS). */
+#define FIELD_EXISTS(member) __builtin_preserve_field_info(member, 2)
 
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
 static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
 static long (*bpf_skb_load_bytes)(const void *skb, u32 offset, void *to, u32 length) = (void *)26;
 static long (*bpf_setsockopt)(void *socket, int level, int name, void *value, int length) = (void *)49;

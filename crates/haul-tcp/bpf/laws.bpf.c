@@ -9,6 +9,7 @@
 #include "modes.h"
 #include "window.h"
 #include "report.h"
+#include "subflows.h"
 
 char licence[] SEC("license") = "GPL";
 
@@ -153,6 +154,12 @@ static __always_inline void begin(struct sock *sk, u32 law)
 	f->round_lost = tp->lost;
 	f->before_packets = 0;
 	f->before_lost = 0;
+	f->part = 0;
+	f->unlost_from = tp->delivered;
+	f->unlost_before = 0;
+	f->recovering = 0;
+	if (law >= LAW_LIA)
+		sit_down(sk, f);
 	if (law <= LAW_AGGRESSIVE || law == LAW_FAST)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 	if (law == LAW_QUICKSTART && f->phase == PHASE_START && !f->rounds) {
@@ -219,6 +226,7 @@ static __always_inline void end(struct sock *sk)
 	if (!f)
 		return;
 	law = f->law;
+	stand_up(f);
 	if (law <= LAW_AGGRESSIVE)
 		learn(sk, f);
 	t = bpf_map_lookup_elem(&totals, &law);
@@ -246,6 +254,9 @@ HOOK(void, highspeed_init) { begin(SOCK, LAW_HIGHSPEED); }
 HOOK(void, scalable_init) { begin(SOCK, LAW_SCALABLE); }
 HOOK(void, bic_init) { begin(SOCK, LAW_BIC); }
 HOOK(void, westwood_init) { begin(SOCK, LAW_WESTWOOD); }
+HOOK(void, lia_init) { begin(SOCK, LAW_LIA); }
+HOOK(void, olia_init) { begin(SOCK, LAW_OLIA); }
+HOOK(void, balia_init) { begin(SOCK, LAW_BALIA); }
 
 /* The laws with a window. */
 
@@ -301,33 +312,115 @@ HOOK(void, window_acked)
 	}
 }
 
+/* A window that is not used does not rise. In the start less than half of it used is not limited by it, as the kernel has it. */
+static __always_inline int is_used(const struct tcp_sock *tp, const struct flow *f)
+{
+	if (tp->snd_cwnd < tp->snd_ssthresh)
+		return tp->snd_cwnd < 2 * tp->max_packets_out;
+	return (u64)tp->max_packets_out * 8 >= (u64)tp->snd_cwnd * 7 || f->law == LAW_FAST;
+}
+
+/* The start of a law with a window; whether it is over. */
+static __always_inline int has_started(struct tcp_sock *tp, struct flow *f, u32 acked)
+{
+	u32 window = tp->snd_cwnd;
+
+	if (window >= tp->snd_ssthresh)
+		return 1;
+	window = (u32)min64(window + acked, max64(tp->snd_ssthresh, window));
+	/* FAST's start ends with the packets in the queue that it wants. */
+	if (f->law == LAW_FAST && fast_waiting(window, path_base_us(f), f->average_us) >= fast_alpha(sampled_rate(tp)))
+		tp->snd_ssthresh = window;
+	f->window = (u64)window << WINDOW_SHIFT;
+	return 0;
+}
+
+static __always_inline void take_window(struct tcp_sock *tp, struct flow *f)
+{
+	f->jump = window_packets(f);
+	tp->snd_cwnd = (u32)clamp64(window_packets(f), 2, tp->snd_cwnd_clamp);
+}
+
 HOOK(void, window_avoid)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)SOCK;
-	u32 acked = (u32)arg[2], window = tp->snd_cwnd;
+	u32 acked = (u32)arg[2];
 	struct flow *f = the_flow(SOCK);
 	struct knobs *k = the_knobs();
 
 	if (!f || !k)
 		return;
 	follow(f, tp);
-	if (window < tp->snd_ssthresh) {
-		/* As the kernel does: less than half of the window used is not limited by it. */
-		if (window >= 2 * tp->max_packets_out)
-			return;
-		window = (u32)min64(window + acked, max64(tp->snd_ssthresh, window));
-		/* FAST's start ends with the packets in the queue that it wants. */
-		if (f->law == LAW_FAST && fast_waiting(window, path_base_us(f), f->average_us) >= fast_alpha(sampled_rate(tp)))
-			tp->snd_ssthresh = window;
-		f->window = (u64)window << WINDOW_SHIFT;
-	} else {
-		/* A window that is not used does not rise. */
-		if ((u64)tp->max_packets_out * 8 < (u64)window * 7 && f->law != LAW_FAST)
-			return;
+	if (!is_used(tp, f))
+		return;
+	if (has_started(tp, f, acked))
 		window_rise(f, k, acked, f->rate);
+	take_window(tp, f);
+}
+
+/* The coupled laws, which look at the other subflows of their connection. */
+
+HOOK(u32, coupled_ssthresh)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)SOCK;
+	struct flow *f = the_flow(SOCK);
+	struct company company;
+
+	if (!f)
+		return (u32)max64(tp->snd_cwnd / 2, 2);
+	follow(f, tp);
+	look_around(&company, f, tp, now_us());
+	return coupled_fall(f, left_in(&company, f->law, f->window), tp->delivered);
+}
+
+HOOK(void, coupled_state)
+{
+	struct flow *f = the_flow(SOCK);
+	u8 to = (u8)arg[1];
+
+	if (f)
+		f->recovering = to == TCP_CA_CWR || to == TCP_CA_RECOVERY;
+}
+
+HOOK(void, coupled_acked)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)SOCK;
+	const struct ack_sample *sample = (const struct ack_sample *)arg[1];
+	struct flow *f = the_flow(SOCK);
+	struct knobs *k = the_knobs();
+
+	if (!f || !k)
+		return;
+	struct ack a = { .now_us = now_us(), .rtt_us = sample->rtt_us };
+
+	if (sample->rtt_us > 0)
+		path_rtt(f, &a, k);
+	if (reached(tp->delivered, f->round_ends)) {
+		f->rounds++;
+		f->round_ends = tp->delivered + in_flight(tp);
+		if (!f->seat)
+			sit_down(SOCK, f);
 	}
-	f->jump = window_packets(f);
-	tp->snd_cwnd = (u32)clamp64(window_packets(f), 2, tp->snd_cwnd_clamp);
+	tell(f, tp, a.now_us);
+}
+
+HOOK(void, coupled_avoid)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)SOCK;
+	u32 acked = (u32)arg[2];
+	struct flow *f = the_flow(SOCK);
+	struct company company;
+
+	if (!f)
+		return;
+	follow(f, tp);
+	if (!is_used(tp, f))
+		return;
+	if (has_started(tp, f, acked)) {
+		look_around(&company, f, tp, now_us());
+		coupled_grow(f, rise_in(&company, f->law), acked);
+	}
+	take_window(tp, f);
 }
 
 #define MODE(variable, label) \
@@ -342,6 +435,12 @@ HOOK(void, window_avoid)
 		.ssthresh = (void *)window_ssthresh, .undo_cwnd = (void *)window_undo, .pkts_acked = (void *)window_acked, \
 		.flags = TCP_CONG_NON_RESTRICTED, .name = label }
 
+#define COUPLED_LAW(variable, label) \
+	SEC(".struct_ops") struct tcp_congestion_ops variable##_law = { \
+		.init = (void *)variable##_init, .release = (void *)law_release, .cong_avoid = (void *)coupled_avoid, \
+		.ssthresh = (void *)coupled_ssthresh, .undo_cwnd = (void *)window_undo, .pkts_acked = (void *)coupled_acked, \
+		.set_state = (void *)coupled_state, .flags = TCP_CONG_NON_RESTRICTED, .name = label }
+
 MODE(fair, "haul_fair");
 MODE(quickstart, "haul_quickstart");
 MODE(modest, "haul_modest");
@@ -351,6 +450,9 @@ WINDOW_LAW(highspeed, "haul_highspeed");
 WINDOW_LAW(scalable, "haul_scalable");
 WINDOW_LAW(bic, "haul_bic");
 WINDOW_LAW(westwood, "haul_westwood");
+COUPLED_LAW(lia, "haul_lia");
+COUPLED_LAW(olia, "haul_olia");
+COUPLED_LAW(balia, "haul_balia");
 
 /* Connections that are there. */
 

@@ -29,11 +29,17 @@ pub enum Law {
     Bic,
     /// After TCP Westwood+.
     Westwood,
+    /// LIA (RFC 6356): the subflows of a Multipath TCP connection grow together.
+    Lia,
+    /// OLIA (draft-khalili-mptcp-congestion-control).
+    Olia,
+    /// BALIA (draft-walid-mptcp-congestion-control).
+    Balia,
 }
 
 impl Law {
     /// In the order of `enum law` in bpf/flow.h.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Fair,
         Self::Quickstart,
         Self::Modest,
@@ -43,6 +49,9 @@ impl Law {
         Self::Scalable,
         Self::Bic,
         Self::Westwood,
+        Self::Lia,
+        Self::Olia,
+        Self::Balia,
     ];
 
     /// As users call it.
@@ -57,6 +66,9 @@ impl Law {
             Self::Scalable => "scalable",
             Self::Bic => "bic",
             Self::Westwood => "westwood",
+            Self::Lia => "lia",
+            Self::Olia => "olia",
+            Self::Balia => "balia",
         }
     }
 
@@ -72,6 +84,9 @@ impl Law {
             Self::Scalable => "haul_scalable",
             Self::Bic => "haul_bic",
             Self::Westwood => "haul_westwood",
+            Self::Lia => "haul_lia",
+            Self::Olia => "haul_olia",
+            Self::Balia => "haul_balia",
         }
     }
 
@@ -87,6 +102,9 @@ impl Law {
             Self::Scalable => "Scalable TCP: recovers in the same number of round trips at any rate",
             Self::Bic => "BIC TCP: binary search for the window",
             Self::Westwood => "Westwood+: falls to the rate that was delivered",
+            Self::Lia => "LIA, RFC 6356: the subflows of a Multipath TCP connection together as one flow",
+            Self::Olia => "OLIA: as lia, and moves to the subflows that lose less",
+            Self::Balia => "BALIA: as lia, between it and olia",
         }
     }
 

@@ -24,7 +24,7 @@ static CHOOSE: &Object<[u8]> = &Object(*include_bytes!(concat!(env!("OUT_DIR"), 
 pub(crate) struct Object<T: ?Sized>(pub(crate) T);
 
 /// Maps that old and new share.
-const SHARED: [&str; 5] = ["flows", "knobs", "totals", PEERS, "change"];
+const SHARED: [&str; 6] = ["flows", "knobs", "totals", PEERS, "change", "subflows"];
 const PEERS: &str = "peers";
 const PROGRAMS: [&str; 2] = ["show", "alter"];
 /// `cong_control` has the four arguments that are used here.

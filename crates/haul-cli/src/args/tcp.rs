@@ -21,7 +21,9 @@ pub struct TcpArgs {
 const AFTER_HELP: &str = "\
 Modes: fair (for all connections alike, blind to random loss), quickstart (as fair, and starts with what it remembers of the peer's path), modest (short queues, gives way), aggressive (as much as can be had).
 
-Algorithms: fast, highspeed, scalable, bic, westwood; and those that the kernel has: reno (also called standard), cubic, bbr.";
+Algorithms: fast, highspeed, scalable, bic, westwood; and those that the kernel has: reno (also called standard), cubic, bbr.
+
+For Multipath TCP: lia, olia, balia. The subflows of a connection grow together, so that on a link that they share they take what one flow takes.";
 
 /// What to do with the kernel's TCP.
 #[derive(Debug, Subcommand)]

@@ -2,10 +2,12 @@
 //!
 //! What is loaded is seen by the whole machine, so the tests go one after the other, and each looks that nothing is left.
 
+mod coupled;
 mod load;
 mod objects;
 mod order;
 mod rig;
+mod road;
 mod ways;
 #[path = "../wire/mod.rs"]
 mod wire;

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+const NEXT_KEY: libc::c_int = 4;
 const PROGRAM_NEXT: libc::c_int = 11;
 const MAP_NEXT: libc::c_int = 12;
 const PROGRAM_OF: libc::c_int = 13;
@@ -14,8 +15,10 @@ const NAME_OF_MAP: usize = 24;
 const NAME_OF_PROGRAM: usize = 64;
 const NAME_BYTES: usize = 16;
 
-const MAPS: &[&str] = &["flows", "knobs", "totals", "peers", "change"];
-const PROGRAMS: &[&str] = &["mode_control", "window_avoid", "law_release", "show", "alter"];
+/// Of the coupled laws: an entry for each subflow that has one of them.
+const SUBFLOWS: &str = "subflows";
+const MAPS: &[&str] = &["flows", "knobs", "totals", "peers", "change", SUBFLOWS];
+const PROGRAMS: &[&str] = &["mode_control", "window_avoid", "coupled_avoid", "law_release", "show", "alter"];
 
 /// Numbers and names of what the laws consist of.
 pub fn of_the_laws() -> Vec<(u32, String)> {
@@ -24,6 +27,30 @@ pub fn of_the_laws() -> Vec<(u32, String)> {
     let programs = all(PROGRAM_NEXT, PROGRAM_OF, NAME_OF_PROGRAM);
     found.extend(programs.into_iter().filter(|(_, name)| PROGRAMS.contains(&name.as_str())));
     found
+}
+
+/// How many subflows the coupled laws know of, in all maps of that name.
+pub fn subflows() -> usize {
+    let maps = all(MAP_NEXT, MAP_OF, NAME_OF_MAP).into_iter().filter(|(_, name)| name == SUBFLOWS);
+    maps.filter_map(|(id, _)| opened(MAP_OF, id).ok()).map(|map| entries(&map)).sum()
+}
+
+/// Of a map whose keys have 8 bytes.
+fn entries(map: &OwnedFd) -> usize {
+    let (mut key, mut count) = ([0_u8; 8], 0);
+    let mut found = next_key(map, None, &mut key);
+    while found {
+        count += 1;
+        let before = key;
+        found = next_key(map, Some(&before), &mut key);
+    }
+    count
+}
+
+fn next_key(map: &OwnedFd, after: Option<&[u8; 8]>, next: &mut [u8; 8]) -> bool {
+    let [low, high] = halves(after.map_or(0, |key| key.as_ptr() as u64));
+    let [next_low, next_high] = halves(next.as_mut_ptr() as u64);
+    call(NEXT_KEY, &mut [map.as_raw_fd() as u32, 0, low, high, next_low, next_high]).is_ok()
 }
 
 fn all(next: libc::c_int, of: libc::c_int, name_at: usize) -> Vec<(u32, String)> {
@@ -37,28 +64,36 @@ fn all(next: libc::c_int, of: libc::c_int, name_at: usize) -> Vec<(u32, String)>
 }
 
 fn following(command: libc::c_int, id: u32) -> Option<u32> {
-    let mut argument = [id, 0, 0, 0];
+    let mut argument = [id, 0, 0, 0, 0, 0];
     call(command, &mut argument).ok().map(|_| argument[1])
 }
 
-fn name(of: libc::c_int, id: u32, at: usize) -> io::Result<String> {
-    let fd = call(of, &mut [id, 0, 0, 0])?;
+fn opened(of: libc::c_int, id: u32) -> io::Result<OwnedFd> {
+    let fd = call(of, &mut [id, 0, 0, 0, 0, 0])?;
     // SAFETY: the kernel has just given it to us.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn halves(pointer: u64) -> [u32; 2] {
+    let [a, b, c, d, e, f, g, h] = pointer.to_ne_bytes();
+    [u32::from_ne_bytes([a, b, c, d]), u32::from_ne_bytes([e, f, g, h])]
+}
+
+fn name(of: libc::c_int, id: u32, at: usize) -> io::Result<String> {
+    let fd = opened(of, id)?;
     let mut about = [0_u8; 96];
-    let pointer = (about.as_mut_ptr() as u64).to_ne_bytes();
-    let half = |from: usize| u32::from_ne_bytes([pointer[from], pointer[from + 1], pointer[from + 2], pointer[from + 3]]);
-    call(ABOUT, &mut [fd.as_raw_fd() as u32, about.len() as u32, half(0), half(4)])?;
+    let [low, high] = halves(about.as_mut_ptr() as u64);
+    call(ABOUT, &mut [fd.as_raw_fd() as u32, about.len() as u32, low, high, 0, 0])?;
     let name = &about[at..at + NAME_BYTES];
     Ok(String::from_utf8_lossy(name).trim_end_matches('\0').to_owned())
 }
 
 #[repr(align(8))]
-struct Argument([u32; 4]);
+struct Argument([u32; 6]);
 
-fn call(command: libc::c_int, words: &mut [u32; 4]) -> io::Result<libc::c_int> {
+fn call(command: libc::c_int, words: &mut [u32; 6]) -> io::Result<libc::c_int> {
     let mut argument = Argument(*words);
-    // SAFETY: the argument is as long as is said; the one pointer in it is of a buffer that outlives the call, whose length it has.
+    // SAFETY: the argument is as long as is said; pointers in it are of buffers that outlive the call, as long as it or the map says.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, &raw mut argument, size_of::<Argument>()) } as libc::c_int;
     *words = argument.0;
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }

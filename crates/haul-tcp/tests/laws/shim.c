@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The laws' functions by name, for tests on the host. */
+#include "coupled.h"
 #include "modes.h"
 #include "window.h"
 
@@ -97,4 +98,55 @@ u32 haul_after_rounds(u32 calm_packets, u32 calm_lost, u32 rounds)
 		fair_round(&f, &a, &USUAL);
 	}
 	return window_packets(&f);
+}
+
+/* A subflow among others, the first of `count`: windows << WINDOW_SHIFT. */
+static struct company company_of(const struct share *shares, u32 count)
+{
+	struct company c = {};
+
+	for (u32 i = 0; i < count && i < COMPANY; i++)
+		c.of[i] = share_of(shares[i].window, shares[i].rtt_us, shares[i].unlost);
+	return c;
+}
+
+u32 haul_company(void) { return COMPANY; }
+
+s64 haul_coupled_rise(u32 law, const struct share *shares, u32 count)
+{
+	struct company c = company_of(shares, count);
+
+	return coupled_rise(law, &c);
+}
+
+/* The window of the first after `acked` packets, one acknowledgement each. */
+u64 haul_coupled_grown(u32 law, const struct share *shares, u32 count, u32 acked)
+{
+	struct flow f = { .law = law, .window = shares[0].window };
+
+	while (acked--) {
+		struct company c = company_of(shares, count);
+
+		c.of[0].window = (u32)f.window;
+		coupled_grow(&f, coupled_rise(law, &c), 1);
+	}
+	return f.window;
+}
+
+u32 haul_coupled_fallen(u32 law, const struct share *shares, u32 count)
+{
+	struct flow f = { .law = law, .window = shares[0].window };
+	struct company c = company_of(shares, count);
+
+	return coupled_fall(&f, coupled_left(law, &c, f.window), 0);
+}
+
+/* OLIA's l after losses at so many packets delivered, when `now` are. */
+u32 haul_unlost(u32 first, u32 second, u32 now)
+{
+	struct flow f = { .law = LAW_OLIA, .window = 10 << WINDOW_SHIFT };
+
+	coupled_fall(&f, f.window / 2, first);
+	coupled_fall(&f, f.window / 2, second);
+	return unlost(&f, now);
 }

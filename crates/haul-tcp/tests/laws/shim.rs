@@ -26,6 +26,15 @@ pub struct Ack {
     pub limited: u32,
 }
 
+/// `struct share` of bpf/coupled.h: a window in 1/1024 of a packet.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Share {
+    pub window: u32,
+    pub rtt_us: u32,
+    pub unlost: u32,
+}
+
 /// A function of the library, called with what its type says.
 macro_rules! function {
     ($name:ident: fn($($argument:ident: $type:ty),*) $(-> $result:ty)?) => {
@@ -61,6 +70,11 @@ function!(pacing: fn(flow: *const u64) -> u64);
 function!(loss_ppm: fn(flow: *const u64, knobs: *const u32) -> u32);
 function!(excess: fn(calm_packets: u32, calm_lost: u32, before_lost: u32, lost: u32, packets: u32, queue_us: u32) -> u32);
 function!(after_rounds: fn(calm_packets: u32, calm_lost: u32, rounds: u32) -> u32);
+function!(company: fn() -> u32);
+function!(coupled_rise: fn(law: u32, shares: *const Share, count: u32) -> i64);
+function!(coupled_grown: fn(law: u32, shares: *const Share, count: u32, acked: u32) -> u64);
+function!(coupled_fallen: fn(law: u32, shares: *const Share, count: u32) -> u32);
+function!(unlost: fn(first: u32, second: u32, now: u32) -> u32);
 
 fn library() -> &'static Library {
     static LIBRARY: OnceLock<Library> = OnceLock::new();

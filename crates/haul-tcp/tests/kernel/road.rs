@@ -1,0 +1,194 @@
+//! Two hosts with a router between them whose ways to the second host are narrow, and flows across it, of TCP and of Multipath TCP.
+//!
+//! The second host has two addresses, of which it tells a Multipath TCP connection the second: so such a connection has two subflows, over the same narrow
+//! link or over one each. The delay is that of the queues.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+
+use haul_tcp::Namespace;
+use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, bind, connect, ipproto, listen, socket_with, sockopt};
+
+use crate::wire::{inside, ip, told};
+
+/// Of each narrow link.
+pub const RATE_MBPS: u32 = 20;
+/// Its queue: sixty packets, 36 ms.
+const QUEUE_BYTES: u32 = 60 * 1514;
+
+/// Whether the second address of the far host is behind the same narrow link as the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    Shared,
+    Apart,
+}
+
+/// The namespaces, and what is in them.
+pub struct Road {
+    pub a: String,
+    r: String,
+    b: String,
+}
+
+/// The far host's first address, on the first narrow link.
+const FIRST: Ipv4Addr = Ipv4Addr::new(10, 91, 1, 2);
+
+impl Road {
+    pub fn lay(name: &str, shape: Shape) -> Self {
+        let [a, r, b] = ["a", "r", "b"].map(|end| format!("haul-mp-{name}-{end}{}", std::process::id()));
+        let road = Self { a, r, b };
+        for name in [&road.a, &road.r, &road.b] {
+            ip(&["netns", "add", name]);
+            ip(&["-n", name, "link", "set", "lo", "up"]);
+        }
+        let Self { a, r, b } = &road;
+        link("x", [(a, "10.90.0.1/24"), (r, "10.90.0.254/24")]);
+        link("y", [(r, "10.91.1.254/24"), (b, "10.91.1.2/24")]);
+        link("z", [(r, "10.92.1.254/24"), (b, "10.92.1.2/24")]);
+        ip(&["-n", a, "route", "add", "default", "via", "10.90.0.254"]);
+        ip(&["-n", b, "route", "add", "default", "via", "10.91.1.254"]);
+        inside(r, || {
+            for (key, value) in
+                [("ip_forward", "1"), ("conf/all/rp_filter", "0"), ("conf/y/rp_filter", "0"), ("conf/x/rp_filter", "0")]
+            {
+                std::fs::write(format!("/proc/sys/net/ipv4/{key}"), value).expect("written");
+            }
+        });
+        let (rate, queue) = (format!("{RATE_MBPS}mbit"), QUEUE_BYTES.to_string());
+        for narrow in ["y", "z"] {
+            tc(&["-n", r, "qdisc", "add", "dev", narrow, "root", "tbf", "rate", &rate, "burst", "6000", "limit", &queue]);
+        }
+        let (second, dev) = if shape == Shape::Shared { ("10.91.1.3", "y") } else { ("10.92.1.2", "z") };
+        if shape == Shape::Shared {
+            ip(&["-n", b, "address", "add", "10.91.1.3/24", "dev", "y"]);
+        }
+        ip(&["-n", a, "mptcp", "limits", "set", "subflow", "1", "add_addr_accepted", "1"]);
+        ip(&["-n", b, "mptcp", "limits", "set", "subflow", "1"]);
+        ip(&["-n", b, "mptcp", "endpoint", "add", second, "dev", dev, "signal"]);
+        road
+    }
+
+    /// Where flows begin.
+    pub fn namespace(&self) -> Namespace {
+        Namespace::named(&self.a).expect("the namespace of the test")
+    }
+}
+
+impl Drop for Road {
+    fn drop(&mut self) {
+        for name in [&self.a, &self.r, &self.b] {
+            told(&["netns", "delete", name]);
+        }
+    }
+}
+
+/// Packets of one segment each: one of many would be dropped by a queue as a whole.
+fn link(name: &str, ends: [(&str, &str); 2]) {
+    let [(near, _), (far, _)] = ends;
+    ip(&["link", "add", name, "netns", near, "type", "veth", "peer", "name", name, "netns", far]);
+    for (end, address) in ends {
+        ip(&["-n", end, "link", "set", name, "gso_max_segs", "1", "up"]);
+        ip(&["-n", end, "address", "add", address, "dev", name]);
+    }
+}
+
+fn tc(arguments: &[&str]) {
+    let output = Command::new("tc").args(arguments).output().expect("iproute2: `make setup` installs it");
+    assert!(output.status.success(), "tc {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// What sends from the near host to the far one until it is ended.
+pub struct Flow {
+    /// At the far host.
+    pub port: u16,
+    received: Arc<AtomicU64>,
+    over: Arc<AtomicBool>,
+    threads: [JoinHandle<()>; 2],
+    /// Further subflows come to its port.
+    _listener: TcpListener,
+}
+
+impl Flow {
+    /// TCP, by Reno.
+    pub fn single(road: &Road) -> Self {
+        Self::begin(road, None, Some("reno"))
+    }
+
+    /// Multipath TCP, by what is the default of the near host.
+    pub fn multipath(road: &Road) -> Self {
+        Self::begin(road, Some(ipproto::MPTCP), None)
+    }
+
+    /// TCP, by what is the default of the near host.
+    pub fn by_default(road: &Road) -> Self {
+        Self::begin(road, None, None)
+    }
+
+    fn begin(road: &Road, protocol: Option<Protocol>, law: Option<&str>) -> Self {
+        let listener = inside(&road.b, || {
+            let socket = socket(protocol);
+            bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)).expect("a port");
+            listen(&socket, 1).expect("it listens");
+            TcpListener::from(socket)
+        });
+        let port = listener.local_addr().expect("an address").port();
+        let near = inside(&road.a, || {
+            let socket = socket(protocol);
+            if let Some(law) = law {
+                sockopt::set_tcp_congestion(&socket, law).expect("the kernel has it");
+            }
+            connect(&socket, &SocketAddrV4::new(FIRST, port)).expect("connected");
+            TcpStream::from(socket)
+        });
+        let (far, _) = listener.accept().expect("a connection");
+        let (received, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let threads = [send(near, Arc::clone(&over)), receive(far, Arc::clone(&received))];
+        Self { port, received, over, threads, _listener: listener }
+    }
+
+    /// Bytes that have arrived so far, in order.
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    /// What is on its way arrives.
+    pub fn end(self) {
+        self.over.store(true, Ordering::Relaxed);
+        for thread in self.threads {
+            thread.join().expect("it went to its end");
+        }
+    }
+}
+
+fn socket(protocol: Option<Protocol>) -> OwnedFd {
+    socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, protocol).expect("a socket")
+}
+
+fn send(mut to: TcpStream, over: Arc<AtomicBool>) -> JoinHandle<()> {
+    thread::spawn(move || {
+        let piece = vec![7; 64 << 10];
+        while !over.load(Ordering::Relaxed) {
+            to.write_all(&piece).expect("sent");
+        }
+        to.shutdown(Shutdown::Write).expect("ended");
+        // Until the far host has all of it and has closed.
+        let _ = to.read(&mut [0]);
+    })
+}
+
+fn receive(mut from: TcpStream, received: Arc<AtomicU64>) -> JoinHandle<()> {
+    thread::spawn(move || {
+        let mut piece = vec![0; 64 << 10];
+        loop {
+            match from.read(&mut piece).expect("bytes") {
+                0 => return,
+                bytes => received.fetch_add(bytes as u64, Ordering::Relaxed),
+            };
+        }
+    })
+}
