@@ -88,6 +88,7 @@ const KNOWN: &[(&str, Lane)] = &[
     // An authorised client among strangers against the same client without them.
     ("hostile/strangers", Lane::Alone),
     // Real tools over an emulated WAN, at rates that are compared.
+    ("haul-tcp/coupled", Lane::Alone),
     ("haul-cli/bench", Lane::Alone),
     // What a copy takes for its limit: a processor that is busy otherwise is another one.
     ("e2e/verdict", Lane::Alone),

@@ -3,16 +3,20 @@
 //! The second host has two addresses, of which it tells a Multipath TCP connection the second: so such a connection has two subflows, over the same narrow
 //! link or over one each. The delay is that of the queues.
 
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use haul_tcp::Namespace;
-use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, bind, connect, ipproto, listen, socket_with, sockopt};
+use rustix::net::{
+    AddressFamily, Protocol, SocketFlags, SocketType, bind, connect, connect_unspec, ipproto, listen, socket_with, sockopt,
+};
 
 use crate::wire::{inside, ip, told};
 
@@ -20,6 +24,11 @@ use crate::wire::{inside, ip, told};
 pub const RATE_MBPS: u32 = 20;
 /// Its queue: sixty packets, 36 ms.
 const QUEUE_BYTES: u32 = 60 * 1514;
+
+/// Handshakes and ends of connections, on a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Nothing comes or goes for so long.
+const STILL: Duration = Duration::from_millis(500);
 
 /// Whether the second address of the far host is behind the same narrow link as the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +68,11 @@ impl Road {
                 std::fs::write(format!("/proc/sys/net/ipv4/{key}"), value).expect("written");
             }
         });
+        // What the scheduler of Multipath TCP has given to a subflow waits there also when the subflow's window has become small, and all that comes after it at
+        // the far end: there is room for it, so that no link rests meanwhile.
+        for (end, key) in [(a, "tcp_wmem"), (b, "tcp_rmem")] {
+            inside(end, || std::fs::write(format!("/proc/sys/net/ipv4/{key}"), "4096 8388608 33554432").expect("written"));
+        }
         let (rate, queue) = (format!("{RATE_MBPS}mbit"), QUEUE_BYTES.to_string());
         for narrow in ["y", "z"] {
             tc(&["-n", r, "qdisc", "add", "dev", narrow, "root", "tbf", "rate", &rate, "burst", "6000", "limit", &queue]);
@@ -106,7 +120,6 @@ fn tc(arguments: &[&str]) {
 pub struct Flow {
     /// At the far host.
     pub port: u16,
-    received: Arc<AtomicU64>,
     over: Arc<AtomicBool>,
     threads: [JoinHandle<()>; 2],
     /// Further subflows come to its port.
@@ -146,17 +159,12 @@ impl Flow {
             TcpStream::from(socket)
         });
         let (far, _) = listener.accept().expect("a connection");
-        let (received, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-        let threads = [send(near, Arc::clone(&over)), receive(far, Arc::clone(&received))];
-        Self { port, received, over, threads, _listener: listener }
+        let over = Arc::new(AtomicBool::new(false));
+        let threads = [send(near, Arc::clone(&over)), receive(far, Arc::clone(&over))];
+        Self { port, over, threads, _listener: listener }
     }
 
-    /// Bytes that have arrived so far, in order.
-    pub fn received(&self) -> u64 {
-        self.received.load(Ordering::Relaxed)
-    }
-
-    /// What is on its way arrives.
+    /// At once, whatever is still to be sent.
     pub fn end(self) {
         self.over.store(true, Ordering::Relaxed);
         for thread in self.threads {
@@ -170,25 +178,55 @@ fn socket(protocol: Option<Protocol>) -> OwnedFd {
 }
 
 fn send(mut to: TcpStream, over: Arc<AtomicBool>) -> JoinHandle<()> {
+    to.set_write_timeout(Some(STILL)).expect("a time");
     thread::spawn(move || {
         let piece = vec![7; 64 << 10];
         while !over.load(Ordering::Relaxed) {
-            to.write_all(&piece).expect("sent");
+            if let Err(error) = to.write(&piece) {
+                assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}");
+            }
         }
-        to.shutdown(Shutdown::Write).expect("ended");
-        // Until the far host has all of it and has closed.
-        let _ = to.read(&mut [0]);
+        // Closed, it would send what it has still got first.
+        connect_unspec(&to).expect("it is reset");
     })
 }
 
-fn receive(mut from: TcpStream, received: Arc<AtomicU64>) -> JoinHandle<()> {
+fn receive(mut from: TcpStream, over: Arc<AtomicBool>) -> JoinHandle<()> {
+    // A reset may be among what the queue drops.
+    from.set_read_timeout(Some(STILL)).expect("a time");
     thread::spawn(move || {
         let mut piece = vec![0; 64 << 10];
-        loop {
-            match from.read(&mut piece).expect("bytes") {
-                0 => return,
-                bytes => received.fetch_add(bytes as u64, Ordering::Relaxed),
+        let mut goes_on = true;
+        while goes_on {
+            goes_on = match from.read(&mut piece) {
+                Ok(bytes) => bytes > 0,
+                Err(error) => error.kind() == ErrorKind::WouldBlock && !over.load(Ordering::Relaxed),
             };
         }
+        assert!(over.load(Ordering::Relaxed), "nobody has ended it");
     })
+}
+
+/// Whether this kernel has Multipath TCP; that it has not is said.
+pub fn multipath() -> bool {
+    let there = Path::new("/proc/sys/net/mptcp/enabled").exists();
+    if !there {
+        skip::skip("this kernel has no Multipath TCP");
+    }
+    there
+}
+
+/// Waits for something.
+#[expect(clippy::disallowed_methods, reason = "the kernel says nothing of it when it has ended a connection")]
+pub fn until(what: &str, is: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is() {
+        assert!(Instant::now() < end, "not within {PATIENCE:?}: {what}");
+        pause(Duration::from_millis(20));
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "what is measured takes its time")]
+pub fn pause(time: Duration) {
+    thread::sleep(time);
 }
