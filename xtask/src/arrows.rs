@@ -67,6 +67,7 @@ const RULES: &[Rule] = &[
     rule(
         "haul-bench",
         &[
+            "haul",
             "haul-plan",
             "haul-tcp",
             "haul-netdev",

@@ -35,6 +35,7 @@
 //! | `direction` | the thread around a player |
 //! | `tun`, `namespace`, `wan` | devices, hosts, all together |
 //! | `line` | an Ethernet line of a known rate, and the switch behind it |
+//! | `tree` | a FatTree of namespaces: hosts, and switches that route |
 //! | `typed` | what people type of it |
 //! | `relay` | the same between UDP sockets |
 //! | `constant` | constant UDP traffic with loss and jitter |
@@ -56,6 +57,7 @@ mod packet;
 mod player;
 mod relay;
 mod store;
+mod tree;
 mod tun;
 mod typed;
 mod wan;
@@ -69,6 +71,7 @@ pub use model::{FlowRate, tcp_rates};
 pub use namespace::{Namespace, NamespaceError, value as setting};
 pub use options::{LinkChanges, LinkError, LinkOptions, ParseQueueError, QueueSize};
 pub use relay::{Relay, RelayError};
+pub use tree::{Tree, TreeError, TreeHost, TreeSpec};
 pub use typed::{Access, Hosts, TypedError, wan_name};
 pub use wan::{Address, Host, Side, Wan, WanError, WanSpec};
 

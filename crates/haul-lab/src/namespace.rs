@@ -47,10 +47,15 @@ impl Namespace {
     /// Calls `body` in a thread that is in it; programs that it starts are too. What it panics with goes on to the caller.
     pub fn within<T: Send>(&self, body: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
         let inside = || {
-            move_into_link_name_space(self.fd.as_fd(), Some(LinkNameSpaceType::Network)).map_err(NamespaceError::Open)?;
+            self.enter()?;
             Ok(body())
         };
         std::thread::scope(|scope| scope.spawn(inside).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// Moves the calling thread there, for good: one that does nothing else. Threads that it starts are there too.
+    pub fn enter(&self) -> Result<(), NamespaceError> {
+        move_into_link_name_space(self.fd.as_fd(), Some(LinkNameSpaceType::Network)).map_err(NamespaceError::Open)
     }
 }
 

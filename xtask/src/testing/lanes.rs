@@ -44,6 +44,7 @@ const KNOWN: &[(&str, Lane)] = &[
     ("e2e/transports", Lane::Waiting),
     ("e2e/kills", Lane::Waiting),
     ("torture/soak", Lane::Waiting),
+    ("e2e/fattree", Lane::Waiting),
     ("e2e/proxy", Lane::Waiting),
     ("e2e/tunnels", Lane::Waiting),
     ("haul-cli/cli", Lane::Waiting),

@@ -13,7 +13,7 @@
 //! | `comparison` | haul beside other tools on the same paths: what loss, rtt and startup share |
 //! | `loss`, `rtt`, `startup` | throughput against loss and round-trip time, rate from the first packet on |
 //! | `sharing` | who gets how much of a path that is shared: haul's transport, and the kernel's TCP with haul's laws |
-//! | `fattree` | short flows among long ones in a data centre; in simulation only |
+//! | `fattree` | short flows among long ones in a data centre |
 //! | `fleet` | one client and thirteen storage servers |
 //! | `gaps` | how exactly packets are spaced: by gaps, by timers, by nobody |
 //! | `kernel` | the kernel's TCP with haul's laws, against packet loss |

@@ -22,7 +22,7 @@ pub use self::found::{Found, Long, Pattern, Short};
 pub use self::study::{Contender, DRAINING, Load, SETTLING, Study, Tree};
 pub use self::summary::Summary;
 pub use self::trace::{Sample, Trace};
-use self::traffic::Traffic;
+pub use self::traffic::{Arrival, Traffic};
 
 /// Runs it.
 pub fn run(study: &Study) -> Found {
@@ -36,13 +36,17 @@ pub fn trace(study: &Study, short: usize) -> Option<Trace> {
     trace::run(study, &traffic, &plan, short)
 }
 
+/// Who sends what to whom and when, for somebody who plays it on other links than these.
+pub fn traffic(study: &Study) -> Traffic {
+    Traffic::new(study, study.topology().hosts())
+}
+
 fn laid_out(study: &Study) -> (Traffic, Plan<Kind>) {
-    let topology = study.topology();
-    let traffic = Traffic::new(study, topology.hosts());
+    let traffic = traffic(study);
     let plan = Plan {
         name: "fat tree",
         seed: study.seed,
-        topology,
+        topology: study.topology(),
         flows: Cow::Owned(traffic.flows.clone()),
         length: SETTLING + study.length + DRAINING,
         checks: &[],

@@ -9,7 +9,9 @@ use super::study::{Contender, Load, SETTLING, Study};
 use crate::Kind;
 
 /// The flows of a study, those without end first.
-pub(super) struct Traffic {
+#[derive(Debug, Clone)]
+pub struct Traffic {
+    /// What they are made of is the study's foreground and background.
     pub flows: Vec<Flow<Kind>>,
     /// How many have no end.
     pub long: usize,
@@ -19,7 +21,8 @@ pub(super) struct Traffic {
 
 /// What a user waits for.
 #[derive(Debug, Clone)]
-pub(super) struct Arrival {
+pub struct Arrival {
+    /// Since the beginning, as all starts.
     pub start: Duration,
     /// Places in the flows.
     pub flows: std::ops::Range<usize>,

@@ -34,10 +34,14 @@ pub struct Measured {
     pub busiest: f64,
     pub core_use: f64,
     pub events: u64,
+    /// How many times slower than in the study everything was, its times longer by as much.
+    pub slower: u32,
+    /// The part of the processors' time that was not idle, where that matters.
+    pub machine_busy: Option<f64>,
 }
 
 impl Cell {
-    fn study(&self, seed: u64, scale: Scale) -> Study {
+    pub fn study(&self, seed: u64, scale: Scale) -> Study {
         Study {
             tree: self.tree,
             k: self.ports(),
@@ -80,7 +84,7 @@ impl Cell {
 }
 
 impl Measured {
-    fn of(cell: Cell, found: &[Found]) -> Self {
+    pub fn of(cell: Cell, found: &[Found]) -> Self {
         let longs = || found.iter().flat_map(|found| &found.longs);
         let (all, busiest) = longs().fold((0, 0), |(all, busiest), long| {
             let bytes = long.sent.iter().map(|sent| sent.as_u64());
@@ -93,6 +97,8 @@ impl Measured {
             busiest: busiest as f64 / all.max(1) as f64,
             core_use: found.iter().map(|found| found.core_use).sum::<f64>() / found.len().max(1) as f64,
             events: found.iter().map(|found| found.events).sum(),
+            slower: 1,
+            machine_busy: None,
         }
     }
 
@@ -100,9 +106,11 @@ impl Measured {
         Summary::of(&self.shorts)
     }
 
-    /// Part of the short flows of a pattern.
+    /// Part of the short flows of a pattern, which goes by the study's times.
     pub fn part(&self, pattern: Pattern) -> f64 {
-        self.shorts.iter().filter(|short| short.pattern() == pattern).count() as f64 / self.shorts.len().max(1) as f64
+        let as_there = |short: &Short| Short { took: short.took.map(|took| took / self.slower), ..short.clone() };
+        let of = self.shorts.iter().filter(|short| as_there(short).pattern() == pattern);
+        of.count() as f64 / self.shorts.len().max(1) as f64
     }
 
     pub fn timeouts(&self) -> u64 {
@@ -211,15 +219,15 @@ const fn scattered(title: &'static str, paths: u16) -> Contender {
 const PATHS: u16 = 4;
 /// As MMPTCP's paper has it.
 const CROWDED_PATHS: u16 = 8;
-const TCP: Contender = tcp("TCP", TcpConfig::CUBIC);
+pub const TCP: Contender = tcp("TCP", TcpConfig::CUBIC);
 const QUICK_TIMER: Contender = tcp("TCP, 10 ms timer", TcpConfig { min_timeout: Duration::from_millis(10), ..TcpConfig::CUBIC });
 const LIA: Contender = multipath("MPTCP, LIA", TcpControl::Lia);
 const OLIA: Contender = multipath("MPTCP, OLIA", TcpControl::Olia);
 const BALIA: Contender = multipath("MPTCP, BALIA", TcpControl::Balia);
 /// 100 kB scattered, as MMPTCP has it; what three packets on each way may overtake is not lost.
 const SCATTER: Contender = scattered("scatter, MPTCP", PATHS);
-const HAUL: Contender = haul("haul, fair", ControllerChoice::Fair, 1);
-const HAUL_4: Contender = haul("haul, fair, 4 paths", ControllerChoice::Fair, PATHS);
+pub const HAUL: Contender = haul("haul, fair", ControllerChoice::Fair, 1);
+pub const HAUL_4: Contender = haul("haul, fair, 4 paths", ControllerChoice::Fair, PATHS);
 
 const FOREGROUNDS: [Contender; 8] = [TCP, QUICK_TIMER, LIA, OLIA, BALIA, SCATTER, HAUL, HAUL_4];
 /// Among whom every kind of long flows is compared.
@@ -251,7 +259,7 @@ const OTHER_BACKGROUNDS: [Contender; 8] = [
     haul("haul, aggressive, 4 paths", ControllerChoice::Aggressive, PATHS),
 ];
 const LOADS: [Load; 3] = [Load::REPRODUCTION, Load::Messages, Load::Queries];
-const CROWDS: [f64; 2] = [0.33, 0.5];
+pub const CROWDS: [f64; 2] = [0.33, 0.5];
 const SEEDS: u64 = 5;
 /// With eight hosts, where half of them send without end, and a flow each half second: 1,120 in five seeds; eleven have 1,540.
 const LENGTH: Duration = Duration::from_secs(14);

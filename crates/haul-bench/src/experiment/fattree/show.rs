@@ -14,13 +14,7 @@ pub fn report(all: &[Measured], typical: &[(Pattern, Trace)], scale: Scale) -> R
     let cells = &cells[..];
     let flows: usize = cells.iter().map(|cell| cell.shorts.len()).sum();
     let events: u64 = all.iter().map(|cell| cell.events).sum();
-    let mut charts: Vec<(String, Figure)> = Vec::new();
-    for (load, title, name) in LOADS {
-        let of: Vec<&Measured> = cells.iter().filter(|cell| cell.cell.load == load).collect();
-        if !of.is_empty() {
-            charts.push((format!("completion-{name}"), distributions(&of, title)));
-        }
-    }
+    let mut charts = completion(cells, "simulated FatTree");
     if !typical.is_empty() {
         charts.push(("patterns".to_owned(), pictures(typical)));
     }
@@ -30,7 +24,7 @@ pub fn report(all: &[Measured], typical: &[(Pattern, Trace)], scale: Scale) -> R
             cells.len()
         ),
         verdicts: scale.pick(Vec::new(), verdicts(cells)),
-        tables: vec![times(cells), patterns(cells), longs(cells), crowded_tree(&crowded)],
+        tables: vec![with_published(times(cells)), patterns(cells), longs(cells), crowded_tree(&crowded)],
         charts,
         notes: vec![
             format!(
@@ -46,21 +40,33 @@ pub fn report(all: &[Measured], typical: &[(Pattern, Trace)], scale: Scale) -> R
             "pattern by rule: time first, then whether anything was sent again; what is in none of the four has a column of its own".to_owned(),
             format!("{events} events"),
         ],
-        data: cells
-            .iter()
-            .map(|cell| {
-                serde_json::json!({
-                    "short": cell.cell.foreground.title, "load": load_title(cell.cell.load), "long": cell.cell.background_title(),
-                    "crowd": cell.cell.crowd, "times_ms": cell.times().ended_ms(), "long_mbps": cell.longs_mbps,
-                })
-            })
-            .collect(),
+        data: data(cells),
         ..Report::default()
     }
 }
 
+/// Every time and rate, for programs.
+pub fn data(cells: &[Measured]) -> serde_json::Value {
+    let of = cells.iter().map(|cell| {
+        serde_json::json!({
+            "short": cell.cell.foreground.title, "load": load_title(cell.cell.load), "long": cell.cell.background_title(),
+            "crowd": cell.cell.crowd, "times_ms": cell.times().ended_ms(), "long_mbps": cell.longs_mbps,
+        })
+    });
+    of.collect()
+}
+
+/// A figure for each load.
+pub fn completion(cells: &[Measured], network: &str) -> Vec<(String, Figure)> {
+    let figure = |(load, title, name): (Load, &str, &str)| {
+        let of: Vec<&Measured> = cells.iter().filter(|cell| cell.cell.load == load).collect();
+        (!of.is_empty()).then(|| (format!("completion-{name}"), distributions(&of, title, network)))
+    };
+    LOADS.into_iter().filter_map(figure).collect()
+}
+
 /// Issue of the study: long flows of haul do no more harm than TCP's, and carry what multipath TCP carries; haul's short flows are faster.
-fn verdicts(cells: &[Measured]) -> Vec<Judged> {
+pub fn verdicts(cells: &[Measured]) -> Vec<Judged> {
     let mut verdicts = Vec::new();
     for reference in cells.iter().filter(|cell| among(cell, "TCP") && cell.cell.foreground.title == "TCP") {
         let same = |cell: &&Measured| cell.cell.load == reference.cell.load && alike(cell.cell.crowd, reference.cell.crowd);
@@ -69,7 +75,10 @@ fn verdicts(cells: &[Measured]) -> Vec<Judged> {
             .iter()
             .filter(same)
             .filter(|cell| cell.cell.foreground.title == "TCP" && cell.cell.background_title().starts_with("haul"));
-        let mptcp = cells.iter().filter(same).find(|cell| among(cell, "MPTCP, LIA") && cell.cell.foreground.title == "TCP");
+        // In simulation LIA, which is the first of several.
+        let is_mptcp =
+            |cell: &&Measured| cell.cell.background_title().starts_with("MPTCP") && cell.cell.foreground.title == "TCP";
+        let mptcp = cells.iter().filter(same).find(is_mptcp);
         for cell in beside_haul {
             let who = format!("TCP among {}, {place}", cell.cell.background_title());
             let (ours, theirs) = (cell.times(), reference.times());
@@ -118,8 +127,10 @@ fn mean(summary: &Summary) -> f64 {
     if summary.never == 0 { summary.mean_ms } else { f64::INFINITY }
 }
 
-fn times(cells: &[Measured]) -> Table {
-    let columns = [
+pub fn times(cells: &[Measured]) -> Table {
+    let late_ms = LATE_MS * f64::from(cells.iter().map(|cell| cell.slower).max().unwrap_or(1));
+    let late = format!("> {late_ms:.0} ms");
+    let mut columns = vec![
         "short flows",
         "by",
         "among",
@@ -130,10 +141,12 @@ fn times(cells: &[Measured]) -> Table {
         "p50",
         "p95",
         "p99",
-        "> 200 ms",
+        &late,
         "never",
         "timers",
     ];
+    let is_busy = cells.iter().any(|cell| cell.machine_busy.is_some());
+    columns.extend(is_busy.then_some("machine busy %"));
     let mut table = Table::new("times", "Completion times of short flows", &columns);
     table.rows = cells
         .iter()
@@ -143,11 +156,18 @@ fn times(cells: &[Measured]) -> Table {
             row.push(measured.shorts.len().to_string());
             row.extend([mean(&summary), summary.sd_ms].map(cell));
             row.extend([0.5, 0.95, 0.99].map(|part| cell(summary.quantile_ms(part))));
-            let late = summary.times_ms.iter().filter(|time| **time > LATE_MS).count();
+            let late = summary.times_ms.iter().filter(|time| **time > late_ms).count();
             row.extend([late.to_string(), summary.never.to_string(), measured.timeouts().to_string()]);
+            let busy = || measured.machine_busy.map_or_else(|| "-".to_owned(), |busy| format!("{:.0}", busy * 100.0));
+            row.extend(is_busy.then(busy));
             row
         })
         .collect();
+    table
+}
+
+/// The study's own figures below ours.
+fn with_published(mut table: Table) -> Table {
     for (among, mean, sd, p95) in PUBLISHED {
         let words = ["70 KB", "TCP, the study's", among, "-", "-", mean, sd, "-", p95, "-", "-", "-", "-"];
         table.rows.push(words.map(str::to_owned).to_vec());
@@ -190,7 +210,7 @@ fn crowded_tree(cells: &[Measured]) -> Table {
     table
 }
 
-fn patterns(cells: &[Measured]) -> Table {
+pub fn patterns(cells: &[Measured]) -> Table {
     let mut columns = vec!["short flows", "by", "among", "hosts with long %"];
     columns.extend(Pattern::ALL.map(Pattern::title));
     let mut table = Table::new("patterns", "How short flows went, in per cent of them", &columns);
@@ -204,7 +224,7 @@ fn patterns(cells: &[Measured]) -> Table {
     table
 }
 
-fn longs(cells: &[Measured]) -> Table {
+pub fn longs(cells: &[Measured]) -> Table {
     let columns =
         ["long flows", "hosts with long %", "beside", "of", "mean Mbit/s", "least", "on the busiest path %", "core used %"];
     let mut table = Table::new("longs", "Flows without end, while short ones came", &columns);
@@ -239,7 +259,7 @@ fn names(cell: &Cell) -> Vec<String> {
 }
 
 /// How many are over after a time: TCP's among every kind of long flows, and every kind's among TCP's.
-fn distributions(cells: &[&Measured], title: &str) -> Figure {
+fn distributions(cells: &[&Measured], title: &str, network: &str) -> Figure {
     let crowd = cells.first().map_or(0.0, |cell| cell.cell.crowd);
     let of = |wanted: &dyn Fn(&Cell) -> bool, name: &dyn Fn(&Cell) -> String| {
         let lines = cells.iter().filter(|cell| alike(cell.cell.crowd, crowd) && wanted(&cell.cell));
@@ -252,7 +272,7 @@ fn distributions(cells: &[&Measured], title: &str) -> Figure {
         Chart::lines(axes().0, axes().1, by_tcp).titled("TCP's, among"),
         Chart::lines(axes().0, axes().1, among_tcp).titled("among TCP, by"),
     ];
-    let subtitle = format!("simulated FatTree of 16 hosts, {:.0} % of them send without end", crowd * 100.0);
+    let subtitle = format!("{network} of 16 hosts, {:.0} % of them send without end", crowd * 100.0);
     Figure { title: title.to_owned(), subtitle, charts, columns: 2 }
 }
 
@@ -283,7 +303,7 @@ fn pictures(typical: &[(Pattern, Trace)]) -> Figure {
     Figure { title: "Four ways for a short flow to go".to_owned(), subtitle, charts, columns: 2 }
 }
 
-fn load_title(load: Load) -> &'static str {
+pub fn load_title(load: Load) -> &'static str {
     LOADS.iter().find(|(known, ..)| *known == load).map_or("short", |(_, title, _)| title)
 }
 
