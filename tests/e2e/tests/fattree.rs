@@ -20,7 +20,6 @@ const SPEC: TreeSpec = TreeSpec {
     core: BitRate::mbps(200),
     buffer: Bytes(100_000),
     least_timeout: Duration::from_millis(400),
-    subflows: 4,
     seed: 3,
 };
 

@@ -10,7 +10,7 @@ use haul_netdev::iproute::{IprouteError, ip_batch, tc_batch};
 use haul_units::{BitRate, Bytes};
 
 use super::TreeSpec;
-use super::lines::{configuring, making, settings, shaping, subflows};
+use super::lines::{configuring, making, settings, shaping};
 use super::plan::{Kind, Node, Plan};
 use crate::namespace::{Namespace, NamespaceError, set, value};
 
@@ -23,7 +23,6 @@ pub struct Tree {
     /// Counts of the devices of each switch of the core.
     core: Vec<File>,
     core_rate: BitRate,
-    has_mptcp: bool,
 }
 
 /// A host of a tree.
@@ -64,6 +63,9 @@ impl From<IprouteError> for TreeError {
 }
 
 impl Tree {
+    /// What a host's end of its line is called.
+    pub const HOST_DEVICE: &str = "line0";
+
     /// Lays it. Needs root.
     pub fn lay(spec: &TreeSpec) -> Result<Self, TreeError> {
         if !spec.ports.is_multiple_of(2) || !(2..=16).contains(&spec.ports) {
@@ -82,9 +84,8 @@ impl Tree {
                 namespace.within(|| ip_batch(&lines))??;
             }
         }
-        let mut has_mptcp = true;
         for ((namespace, _), node) in made.iter().zip(&plan.nodes) {
-            has_mptcp &= namespace.within(|| configure(spec, &plan, node))??;
+            namespace.within(|| ip_batch(&configuring(&plan, node)).and_then(|()| tc_batch(&shaping(spec, node))))??;
         }
         let (mut hosts, mut switches, mut core) = (Vec::new(), Vec::new(), Vec::new());
         for ((namespace, counts), node) in made.into_iter().zip(&plan.nodes) {
@@ -96,17 +97,12 @@ impl Tree {
         }
         let lines = core.len() as u64 * u64::from(spec.ports);
         let core_rate = BitRate::from_bps(spec.core.as_bps() * lines * 2);
-        Ok(Self { hosts, _switches: switches, core, core_rate, has_mptcp })
+        Ok(Self { hosts, _switches: switches, core, core_rate })
     }
 
     /// Pod by pod, and in a pod edge by edge.
     pub fn hosts(&self) -> &[TreeHost] {
         &self.hosts
-    }
-
-    /// Whether the hosts' MPTCP opens its subflows; this kernel may have none.
-    pub const fn has_mptcp(&self) -> bool {
-        self.has_mptcp
     }
 
     /// What all lines of the core carry together at most, both ways.
@@ -134,17 +130,6 @@ fn make(spec: &TreeSpec, number: usize, node: &Node) -> Result<(Namespace, File)
         }
         Ok(File::open("/proc/thread-self/net/dev")?)
     })
-}
-
-/// In a node's namespace, when its lines are made; whether a host has MPTCP.
-fn configure(spec: &TreeSpec, plan: &Plan, node: &Node) -> Result<bool, TreeError> {
-    ip_batch(&configuring(plan, node))?;
-    tc_batch(&shaping(spec, node))?;
-    let enabled = value("mptcp/enabled").as_deref() == Some("1");
-    if node.kind == Kind::Host && enabled {
-        ip_batch(&subflows(spec, node))?;
-    }
-    Ok(node.kind != Kind::Host || enabled)
 }
 
 /// Received and sent on the lines of a namespace.
@@ -191,7 +176,6 @@ mod tests {
             core: BitRate::mbps(10),
             buffer: Bytes(100_000),
             least_timeout: std::time::Duration::from_millis(200),
-            subflows: 1,
             seed: 1,
         };
         assert!(matches!(Tree::lay(&spec), Err(TreeError::Ports(5))));

@@ -12,7 +12,6 @@ pub fn settings(spec: &TreeSpec, number: usize, kind: Kind) -> Vec<(&'static str
     let mut settings = vec![("ipv4/conf/all/rp_filter", "0".to_owned()), ("ipv4/conf/default/rp_filter", "0".to_owned())];
     if kind == Kind::Host {
         settings.extend([
-            ("ipv4/tcp_congestion_control", "cubic".to_owned()),
             ("ipv4/tcp_rto_min_us", spec.least_timeout.as_micros().to_string()),
             // A connection starts like the first one, whatever came before it.
             ("ipv4/tcp_no_metrics_save", "1".to_owned()),
@@ -92,26 +91,11 @@ fn bucket(rate: BitRate, buffer: Bytes) -> (BitRate, u64, u64) {
     (rate, burst, with_header(buffer.as_u64()))
 }
 
-/// For `ip`: the subflows of a host's MPTCP. Whoever connects is told of ports besides the one that it connected to, and opens a subflow to each.
-pub fn subflows(spec: &TreeSpec, node: &Node) -> String {
-    let more = spec.subflows.saturating_sub(1);
-    let mut lines = format!("mptcp limits set subflow {more} add_addr_accepted {more}\n");
-    for end in &node.ends {
-        for port in 0..u16::from(more) {
-            let (address, device) = (end.address, &end.device);
-            let _ = writeln!(lines, "mptcp endpoint add {address} dev {device} port {} signal", FIRST_PORT + port);
-        }
-    }
-    lines
-}
-
 /// A full IP packet, and what a token bucket takes it for.
 const PACKET: u64 = 1500;
 const FRAME: u64 = 1514;
 /// A timer of the kernel is late by a tenth of that on a machine that is not busy.
 const LATE: std::time::Duration = std::time::Duration::from_micros(500);
-/// The ports of subflows beside the first.
-const FIRST_PORT: u16 = 5801;
 
 #[cfg(test)]
 mod tests {
@@ -127,7 +111,6 @@ mod tests {
         core: BitRate::mbps(40),
         buffer: Bytes(100_000),
         least_timeout: Duration::from_secs(2),
-        subflows: 4,
         seed: 7,
     };
 
@@ -188,12 +171,5 @@ mod tests {
         assert!(!seeds.contains(&0));
         let of = |kind| settings(&SPEC, 20, kind).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
         assert!(of(Kind::Core).contains(&"ipv4/fib_multipath_hash_policy") && !of(Kind::Host).contains(&"ipv4/ip_forward"));
-    }
-
-    #[test]
-    fn four_subflows_are_three_ports_more() {
-        let lines = first(Kind::Host, |_, node| subflows(&SPEC, node));
-        assert_eq!(lines.lines().next(), Some("mptcp limits set subflow 3 add_addr_accepted 3"));
-        assert_eq!(lines.lines().filter(|line| line.ends_with("signal")).count(), 3);
     }
 }

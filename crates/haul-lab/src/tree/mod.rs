@@ -48,8 +48,6 @@ pub struct TreeSpec {
     pub buffer: Bytes,
     /// The least time after which the hosts' TCP sends again what nobody answers; 200 ms where nobody asks.
     pub least_timeout: Duration,
-    /// Subflows of a connection of the hosts' MPTCP, the first one counted, each to a port of its own; 1 to 4.
-    pub subflows: u8,
     /// Decides how switches choose among equal paths.
     pub seed: u64,
 }

@@ -96,6 +96,7 @@ impl Plan {
     }
 
     /// Those of a kind, with their numbers.
+    #[cfg(test)]
     pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = (usize, &Node)> {
         self.nodes.iter().enumerate().filter(move |(_, node)| node.kind == kind)
     }
@@ -103,10 +104,9 @@ impl Plan {
     /// Lays a line from a lower node to an upper one.
     fn join(&mut self, (lower, upper): (usize, usize), rate: BitRate, address: Ipv4Addr) {
         let places = (self.nodes[lower].ends.len(), self.nodes[upper].ends.len());
-        let up = End { device: format!("line{}", places.0), address, rate, peer: (upper, places.1), makes: true };
+        let up = End { device: device(places.0), address, rate, peer: (upper, places.1), makes: true };
         let above = Ipv4Addr::from_bits(address.to_bits() + 1);
-        let down =
-            End { device: format!("line{}", places.1), address: above, peer: (lower, places.0), makes: false, ..up.clone() };
+        let down = End { device: device(places.1), address: above, peer: (lower, places.0), makes: false, ..up.clone() };
         self.nodes[lower].ends.push(up);
         self.nodes[upper].ends.push(down);
     }
@@ -164,6 +164,11 @@ impl Shape {
     }
 }
 
+/// What a node's end of a line is called.
+fn device(end: usize) -> String {
+    format!("line{end}")
+}
+
 /// Of the lower end of a line.
 const fn address(pod: usize, third: usize, line: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, pod as u8 + 1, third as u8, (line * 2 + 2) as u8)
@@ -190,7 +195,6 @@ mod tests {
             core: BitRate::mbps(40),
             buffer: Bytes(100_000),
             least_timeout: Duration::from_secs(2),
-            subflows: 4,
             seed: 1,
         })
     }

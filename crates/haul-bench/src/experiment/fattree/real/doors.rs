@@ -35,7 +35,7 @@ impl Doors {
         })
     }
 
-    /// Takes what comes, each flow in a thread of its own, until the run is over. One that breaks off is a flow that does not arrive.
+    /// Takes what comes, each flow in a thread of its own, until nobody receives any more. One that breaks off is a flow that does not arrive.
     pub fn attend<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, ledger: &'scope Ledger) {
         for listener in std::iter::once(&self.tcp).chain(&self.mptcp) {
             scope.spawn(move || {

@@ -15,6 +15,7 @@ pub struct Ledger {
     complete: Mutex<Vec<Option<Time>>>,
     changed: Condvar,
     over: AtomicBool,
+    closed: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -29,7 +30,7 @@ impl Ledger {
     pub fn new(sizes: impl Iterator<Item = Option<Bytes>>) -> Self {
         let flows: Vec<Entry> = sizes.map(|size| Entry { size, received: AtomicU64::new(0) }).collect();
         let complete = Mutex::new(vec![None; flows.len()]);
-        Self { flows, complete, changed: Condvar::new(), over: AtomicBool::new(false) }
+        Self { flows, complete, changed: Condvar::new(), over: AtomicBool::new(false), closed: AtomicBool::new(false) }
     }
 
     /// The payload that has arrived.
@@ -54,7 +55,7 @@ impl Ledger {
         drop(self.changed.wait_while(self.lock(), waiting).unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Ends the run: whoever waits or sends goes.
+    /// Ends the run: whoever waits or sends goes. Those who receive stay: a sender may have to get rid of what it has begun.
     pub fn end(&self) {
         // With the lock: nobody is between a look at this and the wait.
         let _complete = self.lock();
@@ -67,10 +68,20 @@ impl Ledger {
         self.over.load(Ordering::Acquire)
     }
 
-    /// Reads a flow to its end, or the run's. What blocks for ever is woken by who ends the run.
+    /// When no sender is left: those who receive go too.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    /// Whether nobody receives any more.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Reads a flow to its end, or until nobody receives any more. What blocks for ever is woken by who closes.
     pub fn receive(&self, mut from: impl Read) -> io::Result<()> {
         let (mut room, mut name, mut named) = (vec![0; ROOM], [0; NAME_BYTES], 0);
-        while !self.is_over() {
+        while !self.is_closed() {
             let count = match from.read(&mut room) {
                 Ok(0) => return Ok(()),
                 Ok(count) => count,

@@ -8,7 +8,7 @@
 //! | `play` | a run: the tree, who sends when, what came of it |
 //! | `doors` | what hosts listen on |
 //! | `tcp`, `transport` | a flow of the kernel's, and of haul's |
-//! | `way` | which of them |
+//! | `way`, `subflows` | which of them; what MPTCP is told |
 //! | `ledger` | what has arrived |
 //! | `show` | tables and goals |
 
@@ -17,6 +17,7 @@ mod doors;
 mod ledger;
 mod play;
 mod show;
+mod subflows;
 mod tcp;
 mod transport;
 mod way;

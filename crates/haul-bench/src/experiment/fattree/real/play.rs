@@ -11,8 +11,9 @@ use haul_units::{BitRate, Bytes, ProcessorTicks, Time};
 
 use super::doors::{Doors, DoorsError, MPTCP_PORT, PORT};
 use super::ledger::Ledger;
+use super::subflows::SubflowsError;
 use super::way::{Sent, Way};
-use super::{tcp, transport};
+use super::{subflows, tcp, transport};
 use crate::bench::processor_ticks;
 use crate::experiment::Ground;
 
@@ -50,8 +51,8 @@ pub enum PlayError {
     Namespace(#[from] NamespaceError),
     #[error(transparent)]
     Doors(#[from] DoorsError),
-    #[error("this kernel has no MPTCP")]
-    NoMptcp,
+    #[error(transparent)]
+    Mptcp(#[from] SubflowsError),
     #[error("interrupted")]
     Interrupted,
 }
@@ -60,17 +61,15 @@ pub enum PlayError {
 pub fn spec(seed: u64) -> TreeSpec {
     let [host, aggregation, core] = RATES_MBPS.map(|mbps| BitRate::from_bps(mbps * 1_000_000 / u64::from(SLOWER)));
     let least_timeout = LEAST_TIMEOUT * SLOWER;
-    TreeSpec { ports: 4, host, aggregation, core, buffer: Bytes(100_000), least_timeout, subflows: 4, seed }
+    TreeSpec { ports: 4, host, aggregation, core, buffer: Bytes(100_000), least_timeout, seed }
 }
 
 /// Plays a study to its end; nothing of its tree is left then.
 pub fn play(study: &Study, ground: &Ground<'_>) -> Result<Came, PlayError> {
     let [short, long] = [Some(study.foreground), study.background].map(|it| it.map(|it| Way::of(&it)));
     let tree = Tree::lay(&spec(study.seed))?;
-    if [short, long].contains(&Some(Way::Mptcp)) && !tree.has_mptcp() {
-        return Err(PlayError::NoMptcp);
-    }
     let traffic = fattree::traffic(study);
+    subflows::prepare(&tree, &traffic, [long, short])?;
     let ledger = Ledger::new(traffic.flows.iter().map(|flow| flow.size));
     let mut doors = Vec::new();
     for host in tree.hosts() {
@@ -80,9 +79,11 @@ pub fn play(study: &Study, ground: &Ground<'_>) -> Result<Came, PlayError> {
     let (outcomes, between) = std::thread::scope(|scope| {
         doors.iter().for_each(|doors| doors.attend(scope, &ledger));
         let played = stage.direct(scope, ground);
-        // Whatever came of it: those who wait and send go, and the scope can end.
+        // Whatever came of it: those who wait and send go, then those who receive, and the scope can end.
         ledger.end();
-        played.map(Played::outcomes)
+        let outcomes = played.map(Played::outcomes);
+        ledger.close();
+        outcomes
     })?;
     Ok(stage.came(&outcomes, &between))
 }

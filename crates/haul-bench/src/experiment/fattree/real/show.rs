@@ -1,7 +1,7 @@
 //! Tables, goals and charts of the runs on real sockets: those of the simulated half, and one of subflows.
 
 use haul_scenarios::fattree::Found;
-use haul_units::{BitRate, Bytes};
+use haul_units::Bytes;
 
 use super::play::{Came, SLOWER, spec};
 use crate::experiment::comparison::{mbps, short};
@@ -36,8 +36,8 @@ pub fn report(all: &[Gathered], mut notes: Vec<String>, scale: Scale) -> Report 
     notes.extend(remarks(&rates));
     Report {
         heading: format!(
-            "FatTree of network namespaces, real sockets: k = 4, {rates} Mbit/s, buffers of {}, least timeout of TCP {} ms; {flows} short flows in {} cells",
-            tree.buffer,
+            "FatTree of network namespaces, real sockets: k = 4, {rates} Mbit/s, buffers of {} KB, least timeout of TCP {} ms; {flows} short flows in {} cells",
+            tree.buffer.as_u64() / 1000,
             tree.least_timeout.as_millis(),
             cells.len()
         ),
@@ -109,6 +109,7 @@ mod tests {
     use std::time::Duration;
 
     use haul_scenarios::fattree::{Long, Short};
+    use haul_units::BitRate;
 
     use super::super::cells::grid;
     use super::super::play::Carried;

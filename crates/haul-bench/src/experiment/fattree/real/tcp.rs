@@ -1,7 +1,6 @@
 //! Flows of the kernel's TCP and MPTCP, and what the kernel tells of each subflow.
 
 use std::io;
-use std::mem;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::time::Duration;
@@ -23,9 +22,9 @@ pub fn listen(address: Ipv4Addr, port: u16, is_multipath: bool) -> io::Result<Tc
     Ok(socket.into())
 }
 
-/// The next connection; none when the run is over.
+/// The next connection; none when nobody receives any more.
 pub fn accept(listener: &TcpListener, ledger: &Ledger) -> io::Result<Option<TcpStream>> {
-    while !ledger.is_over() {
+    while !ledger.is_closed() {
         if is_ready(listener, PollFlags::IN)? {
             let (stream, _) = listener.accept()?;
             stream.set_read_timeout(Some(GLANCE))?;
@@ -56,6 +55,8 @@ pub fn flow(to: SocketAddrV4, is_multipath: bool, flow: usize, size: Option<Byte
 /// Nothing if the run is over before somebody answers.
 fn connect(to: SocketAddrV4, is_multipath: bool, ledger: &Ledger) -> io::Result<Option<TcpStream>> {
     let socket = socket(is_multipath)?;
+    // The default of a namespace may be another one, and need not be allowed to change. MPTCP gives it to each subflow.
+    sockopt::set_tcp_congestion(&socket, "cubic")?;
     let flags = fcntl_getfl(&socket)?;
     fcntl_setfl(&socket, flags | OFlags::NONBLOCK)?;
     match rustix::net::connect(&socket, &to) {
@@ -145,7 +146,7 @@ const BYTES_SENT: usize = 200;
 const TOTAL_RTO: usize = 240;
 /// Of one, as far as it is wanted.
 const INFO_BYTES: usize = 248;
-const HEAD_BYTES: usize = 4 * mem::size_of::<u32>();
+const HEAD_BYTES: usize = 4 * size_of::<u32>();
 /// Subflows of a connection, at most.
 const MOST_SUBFLOWS: usize = 8;
 const SOL_MPTCP: libc::c_int = 284;
@@ -172,7 +173,7 @@ mod tests {
             flow(to, false, 0, Some(Bytes(70_000)), &ledger).expect("it can be sent")
         });
         assert_eq!(sent, Sent { by_subflow: vec![Bytes(70_000)], resent_pkts: 0, timeouts: 0 });
-        ledger.end();
+        ledger.close();
         assert!(accept(&listener, &ledger).expect("no error").is_none());
     }
 }

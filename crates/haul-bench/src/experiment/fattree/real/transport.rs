@@ -20,9 +20,9 @@ pub fn listen(address: Ipv4Addr, port: u16) -> Result<Endpoint, BindError> {
     Endpoint::listen(SocketAddrV4::new(address, port).into(), config)
 }
 
-/// The next connection; none when the run is over, and all connections of the endpoint with it.
+/// The next connection; none when nobody receives any more, and all connections of the endpoint end with that.
 pub fn accept(endpoint: &Endpoint, ledger: &Ledger) -> Option<Connection> {
-    while !ledger.is_over() {
+    while !ledger.is_closed() {
         match endpoint.accept_timeout(GLANCE) {
             Ok(None) => {}
             Ok(Some(connection)) => return Some(connection),
