@@ -77,7 +77,9 @@ pub fn play(study: &Study, ground: &Ground<'_>) -> Result<Came, PlayError> {
     }
     let stage = Stage { length: study.length, traffic: &traffic, tree: &tree, ledger: &ledger, short, long };
     let (outcomes, between) = std::thread::scope(|scope| {
-        doors.iter().for_each(|doors| doors.attend(scope, &ledger));
+        for doors in &doors {
+            doors.attend(scope, &ledger);
+        }
         let played = stage.direct(scope, ground);
         // Whatever came of it: those who wait and send go, then those who receive, and the scope can end.
         ledger.end();
