@@ -19,8 +19,9 @@ pub fn settings(spec: &TreeSpec, number: usize, kind: Kind) -> Vec<(&'static str
     } else {
         settings.extend([
             ("ipv4/ip_forward", "1".to_owned()),
-            // Addresses and ports: connections of two hosts take different paths.
-            ("ipv4/fib_multipath_hash_policy", "1".to_owned()),
+            // By fields of the packet, whatever its sender's kernel has noted: policy 1 takes the hash that a socket of this machine gave its packets, the same at each switch.
+            ("ipv4/fib_multipath_hash_policy", "3".to_owned()),
+            ("ipv4/fib_multipath_hash_fields", HASHED.to_string()),
             ("ipv4/fib_multipath_hash_seed", hash_seed(spec.seed, number).to_string()),
         ]);
     }
@@ -91,6 +92,8 @@ fn bucket(rate: BitRate, buffer: Bytes) -> (BitRate, u64, u64) {
     (rate, burst, with_header(buffer.as_u64()))
 }
 
+/// Both addresses, the protocol, both ports (linux/ip_fib.h): connections of two hosts take different paths.
+const HASHED: u32 = 0x01 | 0x02 | 0x04 | 0x10 | 0x20;
 /// A full IP packet, and what a token bucket takes it for.
 const PACKET: u64 = 1500;
 const FRAME: u64 = 1514;
@@ -170,6 +173,6 @@ mod tests {
         assert_eq!(seeds.len(), 40);
         assert!(!seeds.contains(&0));
         let of = |kind| settings(&SPEC, 20, kind).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
-        assert!(of(Kind::Core).contains(&"ipv4/fib_multipath_hash_policy") && !of(Kind::Host).contains(&"ipv4/ip_forward"));
+        assert!(of(Kind::Core).contains(&"ipv4/fib_multipath_hash_seed") && !of(Kind::Host).contains(&"ipv4/ip_forward"));
     }
 }

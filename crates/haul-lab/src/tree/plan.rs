@@ -266,6 +266,9 @@ mod tests {
                     let different: BTreeSet<&Vec<usize>> = ways.iter().collect();
                     assert_eq!((ways.len(), different.len()), (count, count), "{here} to {there}");
                     assert!(ways.iter().all(|way| way.len() == nodes), "{here} to {there}: {ways:?}");
+                    // The highest switch of each is another one.
+                    let tops: BTreeSet<usize> = ways.iter().map(|way| way[nodes / 2]).collect();
+                    assert_eq!(tops.len(), count, "{here} to {there}: {ways:?}");
                 }
             }
         }

@@ -172,7 +172,9 @@ mod tests {
             });
             flow(to, false, 0, Some(Bytes(70_000)), &ledger).expect("it can be sent")
         });
-        assert_eq!(sent, Sent { by_subflow: vec![Bytes(70_000)], resent_pkts: 0, timeouts: 0 });
+        // On a machine that is busy something may be sent again, loopback or not.
+        let [bytes] = sent.by_subflow[..] else { panic!("one subflow: {sent:?}") };
+        assert!(bytes >= Bytes(70_000) && (bytes == Bytes(70_000)) == (sent.resent_pkts == 0), "{sent:?}");
         ledger.close();
         assert!(accept(&listener, &ledger).expect("no error").is_none());
     }
