@@ -359,7 +359,7 @@ mod tests {
                 let (mut answers, mut receive) = there.accept_bi().unwrap();
                 let _errand: Errand = read_frame(&mut receive).unwrap();
                 answer(&mut answers);
-                answers.finish().unwrap();
+                let _ = answers.finish();
                 there.closed();
             });
             block_on(async {
@@ -374,7 +374,8 @@ mod tests {
     fn listed(some: Vec<Found>) -> Result<Vec<Found>, ErrandError> {
         let answer = |answers: &mut SendStream| {
             say(answers, &Answer::Listed(some)).unwrap();
-            say(answers, &Answer::Listed(Vec::new())).unwrap();
+            // A client that does not like what it has heard may be gone.
+            let _ = say(answers, &Answer::Listed(Vec::new()));
         };
         answered(answer, async |errands: &Errands| errands.list(&WirePath(b"/d".to_vec())).await)
     }
