@@ -42,10 +42,11 @@ const RULES: &[Rule] = &[
     rule("haul-pieces", &["haul-units"], &[]),
     rule("haul-descriptors", &[], &[]),
     rule("haul-strangers", &[], &[]),
+    rule("haul-faults", &["haul-units"], &[]),
     rule("haul-squeeze", &[], &[]),
     rule(
         "haul-files",
-        &["haul-descriptors", "haul-names", "haul-pieces", "haul-units"],
+        &["haul-descriptors", "haul-faults", "haul-names", "haul-pieces", "haul-units"],
         &["haul-objects", "haul-ramstore", "skip"],
     ),
     rule("haul-objects", &["haul-files", "haul-names", "haul-units"], &[]),

@@ -2,8 +2,8 @@
 
 use haul_names::{directory_and_name, stage_id};
 
-use crate::error::{Stop, WirePath};
 use crate::store::{Place, Store};
+use haul_faults::{Stop, WirePath};
 
 /// What a destination means for a job. One that was to get its name from an earlier run is still to get it, and no directory to copy into, though that
 /// run has made the directory: what it has kept beside it says so.

@@ -237,8 +237,8 @@ impl<S: Store> Inner<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::WirePath;
     use crate::store::Local;
+    use haul_faults::WirePath;
 
     #[test]
     fn a_directory_costs_little_memory() {

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::destination::destination;
-use crate::error::{CopyError, Stop, WirePath};
 use crate::expand::{Expanded, MAX_SOURCES, expand};
 use crate::job::{Access, Destination, Options, PullJob, PushJob, SourceSpec};
 use crate::observe::{Asked, Event, Observer};
@@ -20,6 +19,7 @@ use crate::store::unwritten::{self, Unwritten};
 use crate::store::{Local, Named, Place, Store};
 use crate::terms::{self, terms_of};
 use crate::transport::{Link, Transport};
+use haul_faults::{CopyError, Stop, WirePath};
 use haul_names::{Chosen, Filter, MAX_CHOSEN, MAX_CHOSEN_BYTES, base_name, far_source, is_pattern, job_id};
 use haul_units::Cancel;
 
@@ -463,7 +463,7 @@ fn target<S: Store>(store: &S, path: &Path, many: bool, job: &[u8; 32]) -> Resul
 fn local_target(store: &Local, path: &Path, many: bool, job: &[u8; 32]) -> Result<Target<OwnedFd>, CopyError> {
     let Some(device) = special(path) else { return target(store, path, many, job) };
     let file = device
-        .map_err(|error| CopyError::Stopped(Stop::Destination { path: path.into(), why: crate::error::Why::from_io(&error) }))?;
+        .map_err(|error| CopyError::Stopped(Stop::Destination { path: path.into(), why: haul_faults::Why::from_io(&error) }))?;
     match Destination::stream(file) {
         Destination::Stdout(stream) => Ok(Target::Stream(stream)),
         Destination::Path(_) => target(store, path, many, job),

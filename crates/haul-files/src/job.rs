@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::WirePath;
+use haul_faults::WirePath;
 use haul_names::Filter;
 
 /// How to copy; the letters are scp's where it has one.

@@ -8,8 +8,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::block::Hash;
-use crate::error::WirePath;
 use crate::stamp::Stamp;
+use haul_faults::WirePath;
 
 /// Version of the records; a journal of another version is not used.
 pub const VERSION: u16 = 1;

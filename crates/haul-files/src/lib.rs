@@ -42,7 +42,6 @@ mod clock;
 mod destination;
 mod dirs;
 mod engine;
-mod error;
 mod expand;
 mod job;
 pub mod journal;
@@ -63,7 +62,7 @@ mod transport;
 pub mod walk;
 
 pub use engine::{Asking, pull, pull_into, push, push_fed, push_from, serve, serve_asked, serve_store};
-pub use error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
+pub use haul_faults::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
 pub use haul_names::{Chosen, ChosenError, Filter, FilterError, MAX_ALL_PATTERNS, MAX_PATTERN, MAX_PATTERNS, RuleError, rules};
 pub use haul_pieces::block;
 pub use haul_units::Cancel;

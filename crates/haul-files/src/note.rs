@@ -6,7 +6,7 @@ use std::fmt;
 use haul_units::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Why, WirePath};
+use haul_faults::{Why, WirePath};
 
 /// How many notes one side of a copy passes on: each is told once, or once a file, and a peer must not fill a terminal with them.
 pub const MAX_NOTES: usize = 100;

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use haul_units::{BitRate, Bytes};
 
-use crate::error::{FileProblem, WirePath};
 use crate::note::Note;
 use crate::protocol::Would;
 use crate::store::Space;
+use haul_faults::{FileProblem, WirePath};
 
 /// Watches a copy. Called from several threads, in the middle of the work: it must return at once.
 pub trait Observer: Send + Sync {

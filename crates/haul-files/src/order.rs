@@ -19,7 +19,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use crate::block::{self, Piece};
 use crate::clock::POLL;
 use crate::engine::{check_hello, check_terms, introduce};
-use crate::error::{CopyError, FileProblem, WirePath};
 use crate::job::Options;
 use crate::locks::lock;
 use crate::note::{MAX_NOTES, Note};
@@ -32,6 +31,7 @@ use crate::receive::Expected;
 use crate::report::Report;
 use crate::session::{self, Incoming, Session};
 use crate::transport::{BlockRx, Link, Transport};
+use haul_faults::{CopyError, FileProblem, WirePath};
 use haul_names::{Filter, far_source, is_pattern, is_plain_name, job_id};
 use haul_units::{BitRate, Cancel};
 

@@ -45,10 +45,10 @@ use std::io::{self, Read};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{FileProblem, Stop, Why, WirePath};
 use crate::job::{Delete, Options, Same};
 use crate::note::Note;
 use crate::report::{ReadBack, Waits};
+use haul_faults::{FileProblem, Stop, Why, WirePath};
 
 pub use crate::stamp::Stamp;
 pub use haul_names::MAX_NAME;

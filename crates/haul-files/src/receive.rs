@@ -30,7 +30,6 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
 
 use crate::clock::{self, POLL};
-use crate::error::{CopyError, Fault, FileProblem, Stop, Why, WirePath, is_full};
 use crate::job::{Options, Same, Stream};
 use crate::locks::lock;
 use crate::note::Note;
@@ -43,6 +42,7 @@ use crate::transport::Transport;
 use commit::{Ready, hand_over};
 use conclude::conclude;
 pub(crate) use expected::Expected;
+use haul_faults::{CopyError, Fault, FileProblem, Stop, Why, WirePath, is_full};
 use haul_names::{Filter, stage_id};
 use haul_pieces::Parts;
 use incomplete::{End, Incomplete, Part};

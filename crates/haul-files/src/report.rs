@@ -6,8 +6,8 @@ use std::time::Duration;
 use haul_units::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::error::FileProblem;
 use crate::note::Note;
+use haul_faults::FileProblem;
 
 /// What a copy did, both sides together.
 #[derive(Debug, Clone, Default)]

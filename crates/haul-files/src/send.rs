@@ -32,7 +32,6 @@ use std::sync::{Arc, Mutex};
 use haul_units::{BitRate, Bytes};
 
 use crate::dirs::Dirs;
-use crate::error::{CopyError, Fault, FileProblem, Why, WirePath};
 use crate::job::Options;
 use crate::locks::lock;
 use crate::note::Note;
@@ -47,6 +46,7 @@ use digests::Digests;
 use early::{Early, Held};
 use feed::Offers;
 pub use feed::{Fed, Feed, Thing};
+use haul_faults::{CopyError, Fault, FileProblem, Why, WirePath};
 use haul_names::Filter;
 use orders::Orders;
 use plan::Plan;

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use haul_units::Bytes;
 
 use crate::clock::{self, POLL};
-use crate::error::{CopyError, Fault, FileProblem, Stop, Why};
 use crate::locks::lock;
 use crate::note::{MAX_NOTES, Note};
 use crate::observe::{Event, Observer};
 use crate::protocol::{self, Message};
 use crate::report::{MAX_PROBLEMS, Report};
 use crate::transport::{Link, Transport};
+use haul_faults::{CopyError, Fault, FileProblem, Why};
 use haul_units::Cancel;
 
 /// How long a side that failed waits for its peer to hear why.
@@ -337,7 +337,7 @@ impl<T: Transport> Session<'_, T> {
         if lock(&self.failure).is_none() {
             self.fail(CopyError::Cancelled);
         }
-        let stop = lock(&self.failure).as_ref().and_then(stop_for);
+        let stop = lock(&self.failure).as_ref().and_then(CopyError::told);
         std::thread::scope(|scope| {
             if let Some(stop) = stop {
                 // Not on this thread: if the peer is gone, the write may wait for room until the connection is aborted.
@@ -402,18 +402,5 @@ impl Alarm {
     fn over(&self) {
         lock(&self.state).1 = true;
         self.changed.notify_all();
-    }
-}
-
-/// What the peer is told; nothing where it stopped first or cannot be reached.
-fn stop_for(error: &CopyError) -> Option<Stop> {
-    match error {
-        // One that lacks something would not understand more.
-        CopyError::Cancelled | CopyError::PeerLacks(_) => Some(Stop::Interrupted),
-        CopyError::PeerMisbehaved(what) => Some(Stop::Misbehaved((*what).into())),
-        CopyError::PeerUnsupported { ours, .. } => Some(Stop::Version { speaks: *ours }),
-        CopyError::Stopped(stop) => Some(stop.clone()),
-        CopyError::System { doing, source } => Some(Stop::Failed(format!("{doing}: {source}").into())),
-        CopyError::Connection(_) | CopyError::Refused(_) => None,
     }
 }

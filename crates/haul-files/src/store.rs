@@ -51,10 +51,10 @@ use std::time::Duration;
 use haul_units::{Bytes, Cancel};
 
 use crate::block::Hash;
-use crate::error::{Stop, WirePath};
 use crate::job::Ownership;
 use crate::journal::{Made, Record, Source};
 use crate::stamp::Stamp;
+use haul_faults::{Stop, WirePath};
 use haul_names::base_name;
 
 pub use error::StoreError;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use haul_names::Filter;
 
 use crate::dirs::Dirs;
-use crate::error::{Fault, FileProblem, Why, WirePath};
 use crate::protocol::ROOT;
 use crate::store::{At, FileKind, Metadata, Store, StoreError};
+use haul_faults::{Fault, FileProblem, Why, WirePath};
 
 /// A directory that is to be listed.
 pub(crate) struct Pending<W> {

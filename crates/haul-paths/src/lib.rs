@@ -32,9 +32,9 @@ pub use allowance::Allowance;
 pub use duty::{Duty, Standing, Told};
 pub use kin::Verdict;
 pub use leave::Leave;
-pub use roster::{Candidate, Load, Roster};
+pub use roster::{Load, Roster};
 pub use scheduler::{Scheduler, UnknownScheduler};
-pub use turns::Turns;
+pub use turns::{Candidate, Turns};
 pub use via::{Class, Exit, Via, ViaSyntaxError};
 pub use whereabouts::Whereabouts;
 

@@ -20,22 +20,7 @@ use haul_units::Time;
 use crate::PATHS_MAX;
 use crate::kin::{Delays, Kin, Verdict};
 use crate::scheduler::Scheduler;
-use crate::turns::Turns;
-
-/// A path that may carry data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Candidate {
-    /// Its number, below [`PATHS_MAX`].
-    pub id: u8,
-    /// Smoothed round-trip time.
-    pub rtt: Duration,
-    /// When something last left on it.
-    pub sent_at: Time,
-    /// Bytes acknowledged on it: of two that share a bottleneck the one that carries more stays.
-    pub carried: u64,
-    /// Bytes a second that it carries.
-    pub rate: u64,
-}
+use crate::turns::{Candidate, Turns};
 
 /// What is to be carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

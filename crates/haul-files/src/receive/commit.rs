@@ -11,7 +11,6 @@ use super::Receiver;
 use super::incomplete::Incomplete;
 use super::read_back::Sent;
 use crate::clock::{self, timed};
-use crate::error::{CopyError, is_full};
 use crate::journal::{PathKey, Record, Source};
 use crate::locks::lock;
 use crate::note::Note;
@@ -20,6 +19,7 @@ use crate::protocol::{Message, PACES, Progress};
 use crate::report::Waits;
 use crate::store::{Attributes, Placed, Stage as _, Store, StoreError};
 use crate::transport::Transport;
+use haul_faults::{CopyError, is_full};
 use haul_names::path_of;
 
 /// A group is full with this many files (a `syncfs` may wait for all other writers of the file system, so the fewer the better) ..

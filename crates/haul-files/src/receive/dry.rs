@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 
 use super::Receiver;
 use super::remembered::Location;
-use crate::error::CopyError;
 use crate::locks::lock;
 use crate::observe::Event;
 use crate::protocol::{Change, Entry, Kind, Message, Would};
 use crate::store::{FileKind, Metadata, Store};
 use crate::transport::Transport;
+use haul_faults::CopyError;
 
 /// Words that are told at once.
 const BATCH: usize = 512;

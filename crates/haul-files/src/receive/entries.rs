@@ -12,7 +12,6 @@ use super::Receiver;
 use super::commit::{Ready, hand_over};
 use super::incomplete::{End, Incomplete, Part, State};
 use super::stage::{Earlier, holds};
-use crate::error::{CopyError, Stop, Why};
 use crate::journal::Source;
 use crate::locks::lock;
 use crate::note::Note;
@@ -20,6 +19,7 @@ use crate::observe::{Event, Observer};
 use crate::protocol::{Entry, Kind, MAX_RANGES, Message, Needs, Stamp, Want};
 use crate::store::{Content, FileKind, Metadata, Stage as _, Store};
 use crate::transport::Transport;
+use haul_faults::{CopyError, Stop, Why};
 use haul_pieces::Taken;
 
 /// What a file takes that is announced and incomplete, with a name and its place in the map. An honest sender has a hundred thousand at most: those of its plan, and

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::error::WirePath;
+use haul_faults::WirePath;
 use haul_names::base_name;
 use haul_names::{Pattern, is_pattern};
 

@@ -9,13 +9,13 @@ use std::sync::Mutex;
 use super::conclude::conclude;
 use crate::block::{self, Piece};
 use crate::clock::{self, timed};
-use crate::error::{CopyError, Stop, Why, WirePath};
 use crate::job::{Options, Stream};
 use crate::locks::lock;
 use crate::protocol::{Entry, FileEnd, Finished, Kind, Message, Progress};
 use crate::report::{Report, Waits};
 use crate::session::{Incoming, Session};
 use crate::transport::{BlockRx, Transport};
+use haul_faults::{CopyError, Stop, Why, WirePath};
 use haul_names::Filter;
 
 /// Files that may be announced and not written yet: an honest sender's plan holds far fewer.

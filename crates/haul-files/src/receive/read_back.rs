@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 
 use super::Receiver;
 use crate::block::Hash;
-use crate::error::{Why, WirePath};
 use crate::job::Verify;
 use crate::observe::Event;
 use crate::store::{Attributes, ReadHow, Stage, Store, Written};
 use crate::transport::Transport;
+use haul_faults::{Why, WirePath};
 use haul_names::path_of;
 
 /// A piece that was written: offset, length, hash.

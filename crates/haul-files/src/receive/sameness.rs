@@ -5,12 +5,12 @@
 use super::Receiver;
 use super::incomplete::Incomplete;
 use crate::block::MAX_CONTENT;
-use crate::error::CopyError;
 use crate::job::Same;
 use crate::locks::lock;
 use crate::protocol::Digest;
 use crate::store::{At, Content as _, FileKind, Metadata, Store};
 use crate::transport::Transport;
+use haul_faults::CopyError;
 
 /// Hashes that came before their entries: one batch has some thousand.
 const MAX_AHEAD: usize = 1 << 16;

@@ -13,12 +13,12 @@ use std::sync::atomic::Ordering;
 use haul_names::is_reserved;
 
 use super::Receiver;
-use crate::error::{CopyError, Why, WirePath};
 use crate::locks::lock;
 use crate::note::Note;
 use crate::protocol::{Change, Message};
 use crate::store::{At, FileKind, Metadata, Stage as _, Store, StoreError};
 use crate::transport::Transport;
+use haul_faults::{CopyError, Why, WirePath};
 
 /// What is done with what is found.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -12,13 +12,13 @@ use super::remembered::{Announced, DirInfo, Finish, Links, Location, Remembered}
 use super::room::{Room, Share};
 use super::stage::Stage;
 use crate::dirs::Dirs;
-use crate::error::{CopyError, Why, WirePath};
 use crate::job::{Options, Ownership};
 use crate::journal::Record;
 use crate::locks::lock;
 use crate::protocol::{Entry, Kind, MAX_TARGET, ROOT, Stamp};
 use crate::store::local::{MAX_TOPS, umask};
 use crate::store::{At, Attributes, FEW, FileKind, Metadata, Place, Placed, Spot, Stage as _, Store, StoreError};
+use haul_faults::{CopyError, Why, WirePath};
 use haul_names::{is_plain_name, is_reserved};
 
 /// Memory for the directories and hard links that a user's own copy remembers to its end, and for parts of files that do not touch: some seven million of them.

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 use haul_units::Bytes;
 
 use super::Receiver;
-use crate::error::CopyError;
 use crate::locks::lock;
 use crate::observe::{Event, FileUnderWay};
 use crate::protocol::{Message, Part, UNDER_WAY};
 use crate::store::Store;
 use crate::transport::Transport;
+use haul_faults::CopyError;
 use haul_names::path_of;
 
 /// Most files that are told of at once.

@@ -9,11 +9,11 @@ use super::early::Held;
 use super::plan::Large;
 use super::source::SourceFile;
 use crate::block::{self, MAX_CONTENT};
-use crate::error::CopyError;
 use crate::job::Changed;
 use crate::note::{ChangedFile, Note};
 use crate::store::{Content, Metadata, Store, StoreError};
 use crate::transport::Transport;
+use haul_faults::CopyError;
 
 /// What changed in a file while it was read.
 pub(super) struct Change {

@@ -8,10 +8,10 @@ use haul_names::Chosen;
 use rustix::io::Errno;
 
 use super::scan::{Pending, Scan};
-use crate::error::CopyError;
 use crate::store::{At, FileKind, Store, StoreError};
 use crate::transport::Transport;
 use crate::walk::Visitor as _;
+use haul_faults::CopyError;
 
 /// What is to become of a path that others may be below.
 enum Opened {

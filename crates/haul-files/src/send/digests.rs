@@ -10,11 +10,11 @@ use super::orders::Orders;
 use super::source::SourceFile;
 use crate::block::MAX_CONTENT;
 use crate::clock::POLL;
-use crate::error::CopyError;
 use crate::locks::lock;
 use crate::protocol::{Digest, Message};
 use crate::store::{Content, Store};
 use crate::transport::Transport;
+use haul_faults::CopyError;
 
 /// Files whose hash is due; one that knows what it is doing asks for some thousand at a time.
 const MAX_DUE: usize = 1 << 20;

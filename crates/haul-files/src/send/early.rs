@@ -9,9 +9,9 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use haul_units::Bytes;
 
 use crate::clock::POLL;
-use crate::error::{CopyError, FileProblem, WirePath};
 use crate::locks::lock;
 use crate::note::Note;
+use haul_faults::{CopyError, FileProblem, WirePath};
 
 /// News that are kept; then whoever has more waits.
 const MAX_HELD: usize = 1 << 14;

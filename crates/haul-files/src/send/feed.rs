@@ -8,11 +8,11 @@ use std::sync::Arc;
 use super::Sender;
 use super::scan::{entry_of, file_kind, kind_of};
 use super::source::{Origin, SourceFile, Wanted};
-use crate::error::{CopyError, WirePath};
 use crate::locks::lock;
 use crate::protocol::{Entry, FileEnd, Kind, Message, ROOT, Stamp, Want};
 use crate::store::{At, Metadata, Named, Store, StoreError};
 use crate::transport::Transport;
+use haul_faults::{CopyError, WirePath};
 
 /// Entries after which a batch is sent; it also goes where nothing follows at once.
 const MAX_BATCH: usize = 512;

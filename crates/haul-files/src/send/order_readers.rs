@@ -13,12 +13,12 @@ use super::read::Failed;
 use super::source::SourceFile;
 use crate::block::{self, MAX_CONTENT, Piece};
 use crate::clock::{self, timed};
-use crate::error::{CopyError, Why};
 use crate::locks::lock;
 use crate::protocol::{Message, OrderEnd};
 use crate::report::Waits;
 use crate::store::{Content, Store};
 use crate::transport::{BlockTx, Left, Transport};
+use haul_faults::{CopyError, Why};
 
 impl<T: Transport, S: Store> Sender<'_, T, S> {
     /// Works off the orders; one call a thread.

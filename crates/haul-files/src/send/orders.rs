@@ -9,11 +9,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use super::source::SourceFile;
 use crate::block::MAX_CONTENT;
 use crate::clock::POLL;
-use crate::error::{CopyError, Stop, Why, WirePath};
 use crate::journal::Source;
 use crate::locks::lock;
 use crate::protocol::{Entry, Kind, Order, OrderEnd};
 use crate::store::Content;
+use haul_faults::{CopyError, Stop, Why, WirePath};
 use haul_names::{Name, Names};
 
 /// Orders that are not over; a receiver that knows what it is doing has a thousand.

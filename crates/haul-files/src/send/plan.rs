@@ -10,10 +10,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use super::source::{SourceFile, Wanted};
 use crate::block::{Hash, MAX_CONTENT, PieceSum};
 use crate::clock::POLL;
-use crate::error::CopyError;
 use crate::locks::lock;
 use crate::protocol::{Kind, Needs, Want};
 use crate::store::Content;
+use haul_faults::CopyError;
 
 /// Files in the plan at which the scan waits.
 pub(super) const MAX_FILES: usize = 1 << 16;

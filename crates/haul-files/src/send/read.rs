@@ -19,7 +19,6 @@ use super::source::{Origin, SourceFile, Wanted};
 use super::stream::StreamReader;
 use crate::block::{self, MAX_CONTENT, Piece, PieceSum};
 use crate::clock::timed;
-use crate::error::{CopyError, Why};
 use crate::job::Changed;
 use crate::locks::lock;
 use crate::observe::Event;
@@ -27,6 +26,7 @@ use crate::protocol::{FileEnd, Kind, Message, UNDER_WAY};
 use crate::report::Waits;
 use crate::store::{At, Content, FileKind, Metadata, Store, StoreError};
 use crate::transport::{BlockTx, Transport};
+use haul_faults::{CopyError, Why};
 use haul_names::path_of;
 
 /// Works off the plan; one call a thread.

@@ -13,7 +13,6 @@ use rustix::io::Errno;
 use super::Sender;
 use super::early::Held;
 use super::source::{Origin, SourceFile};
-use crate::error::{CopyError, Why, WirePath};
 use crate::job::Same;
 use crate::locks::lock;
 use crate::observe::Event;
@@ -21,6 +20,7 @@ use crate::protocol::{Entry, Kind, Message, ROOT, Stamp};
 use crate::store::{At, Content, FileKind, Identity, Metadata, Named, Store, StoreError};
 use crate::transport::Transport;
 use crate::walk::{self, Visitor};
+use haul_faults::{CopyError, Why, WirePath};
 
 /// Entries after which a batch is sent; it starts at one, so that data flows at once.
 const MAX_BATCH: usize = 512;

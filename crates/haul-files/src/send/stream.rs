@@ -8,8 +8,8 @@ use std::thread;
 
 use crate::block::MAX_CONTENT;
 use crate::clock::POLL;
-use crate::error::CopyError;
 use crate::job::Stream;
+use haul_faults::CopyError;
 
 /// What the thread has read, and into what.
 type Filled = (Vec<u8>, io::Result<()>);

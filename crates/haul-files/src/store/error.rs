@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use crate::error::Why;
+use haul_faults::Why;
 
 /// Why an operation on one thing failed, by who or what is at fault. A number is that of the system's error nearest to it (`errno`), for the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

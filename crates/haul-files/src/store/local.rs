@@ -29,11 +29,11 @@ use rustix::io::Errno;
 
 use self::at::{make_directory, open_to_read};
 use super::{At, Attributes, Identity, Interrupted, Listed, MadeDirectory, Metadata, Place, Space, Store, StoreError};
-use crate::error::{Stop, Why, WirePath};
 use crate::job::Access;
 use crate::journal::Record;
 use crate::locks::lock;
 use haul_descriptors::open_at;
+use haul_faults::{Stop, Why, WirePath};
 use haul_names::{Scheme, base_name};
 
 pub use interrupted::Discarded;

@@ -12,9 +12,9 @@ use super::{
     Stage, Store, StoreError, Written,
 };
 use crate::block::Hash;
-use crate::error::{Stop, WirePath};
 use crate::journal::Record;
 use crate::stamp::Stamp;
+use haul_faults::{Stop, WirePath};
 
 /// The store below, unwritten.
 pub(crate) struct Unwritten<'a, S>(pub(crate) &'a S);

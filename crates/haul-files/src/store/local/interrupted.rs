@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Local;
 use super::stage::{self, Opening};
-use crate::error::{Stop, Why, WirePath};
 use crate::journal::{self, Record};
 use crate::store::{Interrupted, StoreError};
 use haul_descriptors::open_at;
+use haul_faults::{Stop, Why, WirePath};
 use haul_names::{directory_and_name, is_stage_name, path_of};
 
 /// Names in a directory that are looked at on behalf of a copy: a listing of some milliseconds.

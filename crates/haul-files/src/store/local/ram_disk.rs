@@ -11,8 +11,8 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode};
 use rustix::io::Errno;
 
 use super::Local;
-use crate::error::{Stop, WirePath};
 use crate::job::{Access, Export, Ownership};
+use haul_faults::{Stop, WirePath};
 use haul_names::Scheme;
 
 /// Memory that is a file system, on every Linux.

@@ -12,11 +12,11 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::Local;
-use crate::error::{Stop, Why, WirePath};
 use crate::job::{Access, Export, Ownership};
 use crate::locks::lock;
 use crate::store::{self, StoreError};
 use haul_descriptors::{open_at, patiently};
+use haul_faults::{Stop, Why, WirePath};
 use haul_names::{at_home, is_plain_name, is_reserved};
 
 type Place = store::Place<OwnedFd>;

@@ -26,11 +26,11 @@ use super::meta;
 use super::private::{Directory, INSIDE, is_ours, open_directory};
 use super::resolve::open_beneath;
 use crate::clock::{self, POLL};
-use crate::error::{Stop, Why, WirePath};
 use crate::journal::{self, Record};
 use crate::locks::lock;
 use crate::store::Identity;
 use haul_descriptors::{open_at, patiently};
+use haul_faults::{Stop, Why, WirePath};
 use haul_names::stage_name;
 
 const JOURNAL: &str = "journal";

@@ -69,6 +69,19 @@ pub enum CopyError {
 }
 
 impl CopyError {
+    /// What the peer is told; nothing where it stopped first or cannot be reached.
+    pub fn told(&self) -> Option<Stop> {
+        match self {
+            // One that lacks something would not understand more.
+            Self::Cancelled | Self::PeerLacks(_) => Some(Stop::Interrupted),
+            Self::PeerMisbehaved(what) => Some(Stop::Misbehaved((*what).into())),
+            Self::PeerUnsupported { ours, .. } => Some(Stop::Version { speaks: *ours }),
+            Self::Stopped(stop) => Some(stop.clone()),
+            Self::System { doing, source } => Some(Stop::Failed(format!("{doing}: {source}").into())),
+            Self::Connection(_) | Self::Refused(_) => None,
+        }
+    }
+
     /// Who is at fault.
     pub fn fault(&self) -> Fault {
         match self {
@@ -210,7 +223,7 @@ pub enum Why {
     NoLinkTarget,
     /// The content that arrived is not what was read.
     HashMismatch,
-    /// The disk gives back something else than was written; only looked for with [`Verify::ReadBack`](crate::Verify::ReadBack).
+    /// The disk gives back something else than was written; only looked for where what was written is read back.
     ReadBackMismatch,
     /// The path leads out of the exported root.
     OutsideRoot,
@@ -218,13 +231,13 @@ pub enum Why {
     NotForStdout,
     /// The destination's name ends with `/`, so it must be a directory.
     NeedsDirectory,
-    /// Nothing has a name that the pattern matches; only told to a peer with [`PATTERNS`](crate::protocol::PATTERNS).
+    /// Nothing has a name that the pattern matches; only told to a peer that knows patterns.
     NoMatch,
     /// The name is one that copies have for what is unfinished.
     Reserved,
     /// What is there under the name of the directory for what is unfinished is somebody else's, or no such directory.
     ForeignStage,
-    /// It does not say how long it is, so no part of it can be ordered; only told by the sender of a [`What::Ordered`](crate::protocol::What::Ordered).
+    /// It does not say how long it is, so no part of it can be ordered; only told by the sender of parts that the receiver orders.
     NoLength,
     /// More is at the destination than the source has, and than may be removed: nothing was; only told where removal was asked for.
     TooMuchToDelete {
@@ -323,6 +336,6 @@ impl fmt::Debug for WirePath {
 }
 
 /// Nothing more can be written.
-pub(crate) fn is_full(why: &Why) -> bool {
+pub fn is_full(why: &Why) -> bool {
     [Errno::NOSPC, Errno::DQUOT].iter().any(|&errno| *why == Why::from(errno))
 }
