@@ -14,6 +14,7 @@ use crate::ConnectionId;
 use crate::config::{PATHS_MAX, TransportConfig};
 use crate::flow::ReceiveCredit;
 use crate::handshake::{Established, Handshake, HandshakeError, TransportParams, feature};
+use crate::path::ACK_DELAY_MAX;
 use crate::rng::Rng;
 use crate::streams::{Side, Streams};
 
@@ -105,6 +106,7 @@ impl Connection {
             max_streams: config.max_streams,
             idle_timeout: config.idle_timeout,
             max_packet_bytes: config.max_packet,
+            ack_interval_max: ACK_DELAY_MAX,
             reset_token: Some(reset_token),
             max_paths: PATHS_MAX,
             features: feature::PATH_STATUS | if config.controller.measures_dispersion() { feature::REPORT_THE_START } else { 0 },

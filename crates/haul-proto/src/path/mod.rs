@@ -41,7 +41,7 @@ const INITIAL_RTT: Duration = Duration::from_millis(333);
 /// Timers believe in no shorter one that was not measured here: a satellite's modem answers TCP for the host at the other end.
 const EXPECTED_RTT_MIN: Duration = Duration::from_millis(100);
 /// The longest an acknowledgement waits at the receiver.
-const ACK_DELAY_MAX: Duration = Duration::from_millis(5);
+pub const ACK_DELAY_MAX: Duration = Duration::from_millis(5);
 /// The floor of reports is told no more often, however short the round trip.
 const FLOOR_INTERVAL_MIN: Duration = Duration::from_millis(2);
 /// Nor more often than this without an acknowledgement: two round trips' worth.
