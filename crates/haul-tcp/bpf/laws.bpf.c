@@ -158,6 +158,7 @@ static __always_inline void begin(struct sock *sk, u32 law)
 	f->unlost_from = tp->delivered;
 	f->unlost_before = 0;
 	f->recovering = 0;
+	stand_up(f);
 	if (law >= LAW_LIA)
 		sit_down(sk, f);
 	if (law <= LAW_AGGRESSIVE || law == LAW_FAST)

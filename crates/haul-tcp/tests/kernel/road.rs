@@ -69,9 +69,9 @@ impl Road {
             }
         });
         // What the scheduler of Multipath TCP has given to a subflow waits there also when the subflow's window has become small, and all that comes after it at
-        // the far end: there is room for it, so that no link rests meanwhile.
-        for (end, key) in [(a, "tcp_wmem"), (b, "tcp_rmem")] {
-            inside(end, || std::fs::write(format!("/proc/sys/net/ipv4/{key}"), "4096 8388608 33554432").expect("written"));
+        // the far end: so it is given no more than the path takes in some round trips, and there is room for the rest, lest links rest meanwhile.
+        for (end, key, buffers) in [(a, "tcp_wmem", "4096 524288 524288"), (b, "tcp_rmem", "4096 8388608 33554432")] {
+            inside(end, || std::fs::write(format!("/proc/sys/net/ipv4/{key}"), buffers).expect("written"));
         }
         let (rate, queue) = (format!("{RATE_MBPS}mbit"), QUEUE_BYTES.to_string());
         for narrow in ["y", "z"] {
@@ -116,12 +116,14 @@ fn tc(arguments: &[&str]) {
     assert!(output.status.success(), "tc {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// What sends from the near host to the far one until it is ended.
+/// What sends from the near host to the far one from its start to its end.
 pub struct Flow {
     /// At the far host.
     pub port: u16,
     over: Arc<AtomicBool>,
-    threads: [JoinHandle<()>; 2],
+    near: TcpStream,
+    reader: JoinHandle<()>,
+    writer: Option<JoinHandle<()>>,
     /// Further subflows come to its port.
     _listener: TcpListener,
 }
@@ -160,16 +162,25 @@ impl Flow {
         });
         let (far, _) = listener.accept().expect("a connection");
         let over = Arc::new(AtomicBool::new(false));
-        let threads = [send(near, Arc::clone(&over)), receive(far, Arc::clone(&over))];
-        Self { port, over, threads, _listener: listener }
+        let reader = receive(far, Arc::clone(&over));
+        Self { port, over, near, reader, writer: None, _listener: listener }
+    }
+
+    /// It sends as fast as it can.
+    pub fn start(&mut self) {
+        let near = self.near.try_clone().expect("another descriptor");
+        self.writer = Some(send(near, Arc::clone(&self.over)));
     }
 
     /// At once, whatever is still to be sent.
     pub fn end(self) {
         self.over.store(true, Ordering::Relaxed);
-        for thread in self.threads {
-            thread.join().expect("it went to its end");
+        if let Some(writer) = self.writer {
+            writer.join().expect("it went to its end");
         }
+        // Closed, it would send what it has still got first.
+        connect_unspec(&self.near).expect("it is reset");
+        self.reader.join().expect("it went to its end");
     }
 }
 
@@ -186,8 +197,6 @@ fn send(mut to: TcpStream, over: Arc<AtomicBool>) -> JoinHandle<()> {
                 assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}");
             }
         }
-        // Closed, it would send what it has still got first.
-        connect_unspec(&to).expect("it is reset");
     })
 }
 

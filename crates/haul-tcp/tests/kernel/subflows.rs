@@ -14,8 +14,10 @@ fn a_subflow_is_known_for_as_long_as_it_has_a_coupled_law() {
     let road = Road::lay("known", Shape::Apart);
     let namespace = road.namespace();
     rig.tcp.on(&own(Law::Lia), &Scope { namespace: Some(road.namespace()), ..Scope::default() }).expect("on");
-    let first = Flow::multipath(&road);
-    let single = Flow::by_default(&road);
+    let mut first = Flow::multipath(&road);
+    let mut single = Flow::by_default(&road);
+    first.start();
+    single.start();
     until("both subflows sit", || objects::subflows() == 2);
     let second = Flow::multipath(&road);
     until("and those of the other one", || objects::subflows() == 4);
