@@ -195,7 +195,9 @@ impl Connection {
             }
         }
         self.note_sent(fresh_bytes);
-        firsts.into_iter().for_each(|range| self.echo_everything(index as u8, range));
+        for range in firsts {
+            self.echo_everything(index as u8, range);
+        }
         filled
     }
 
