@@ -152,7 +152,7 @@ fn what_is_last_on_a_path_goes_by_the_other_one_too() {
     };
     let cut = |scheduler, last: Time| {
         let mut lab = new(scheduler);
-        let until_then = last.since(lab.network.now()) - ms(1);
+        let until_then = last.since(lab.network.now()).saturating_sub(ms(1));
         lab.run_until(until_then, |_| false, SERVER);
         lab.set_loss(1, LossModel::All);
         lab.arrives(SERVER, BYTES, Duration::from_secs(60))
