@@ -220,6 +220,6 @@ mod tests {
         let mut ranges = Ranges::default();
         assert_eq!((ranges.insert(0..1), ranges.insert(2..3), ranges.runs()), (1, 1, 2));
         assert_eq!((ranges.insert(0..3), ranges.runs(), ranges.first()), (1, 1, Some(0..3)));
-        assert_eq!(ranges.missing_in(5..4).next(), None, "of what ends before it begins");
+        assert_eq!(ranges.missing_in(Range { start: 5, end: 4 }).next(), None, "of what ends before it begins");
     }
 }
