@@ -1,7 +1,7 @@
 //! The walk over a tree, without recursion.
 //!
 //! A directory is read to its end before the next one, and its subdirectories are put on a stack; so one is open for reading at a time, whatever the depth, and the width of a
-//! directory costs no memory. What is left out is not looked into. What becomes of the rest its [`Visitor`] decides: a sender's scan, or [`Walk`], for those who only want to hear of it.
+//! directory costs no memory. What is left out is not looked into. What becomes of the rest its visitor decides: a sender's scan, or [`Walk`], for those who only want to hear of it.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
