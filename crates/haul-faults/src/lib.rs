@@ -255,6 +255,11 @@ impl Why {
     pub fn from_io(error: &io::Error) -> Self {
         Self::Os(error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()))
     }
+
+    /// Whether nothing more can be written: a file system is full, or a user has all that he may have of it.
+    pub fn is_full(&self) -> bool {
+        [Errno::NOSPC, Errno::DQUOT].into_iter().any(|errno| *self == errno.into())
+    }
 }
 
 impl From<Errno> for Why {
@@ -333,9 +338,4 @@ impl fmt::Debug for WirePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }
-}
-
-/// Nothing more can be written.
-pub fn is_full(why: &Why) -> bool {
-    [Errno::NOSPC, Errno::DQUOT].iter().any(|&errno| *why == Why::from(errno))
 }

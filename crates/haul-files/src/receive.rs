@@ -42,7 +42,7 @@ use crate::transport::Transport;
 use commit::{Ready, hand_over};
 use conclude::conclude;
 pub(crate) use expected::Expected;
-use haul_faults::{CopyError, Fault, FileProblem, Stop, Why, WirePath, is_full};
+use haul_faults::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
 use haul_names::{Filter, stage_id};
 use haul_pieces::Parts;
 use incomplete::{End, Incomplete, Part};
@@ -363,7 +363,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
 
     /// Notes a problem of the destination and tells the sender.
     fn problem(&self, path: WirePath, why: Why) -> Result<(), CopyError> {
-        if is_full(&why) && !self.takes_what_fits {
+        if why.is_full() && !self.takes_what_fits {
             return Err(CopyError::Stopped(Stop::DestinationFull { path }));
         }
         let fault = if why == Why::HashMismatch { Fault::Connection } else { Fault::Destination };
@@ -377,14 +377,14 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
 
     /// Whether this is no more than the end of one file.
     fn does_without(&self, error: StoreError) -> bool {
-        self.takes_what_fits && is_full(&error.into())
+        self.takes_what_fits && Why::from(error).is_full()
     }
 
     /// The stage or the destination as a whole failed.
     fn broken(&self, error: StoreError) -> CopyError {
         let path = self.tree.place.spelled.clone();
         let why = Why::from(error);
-        CopyError::Stopped(if is_full(&why) { Stop::DestinationFull { path } } else { Stop::Destination { path, why } })
+        CopyError::Stopped(if why.is_full() { Stop::DestinationFull { path } } else { Stop::Destination { path, why } })
     }
 
     /// A file failed here.

@@ -19,7 +19,7 @@ use crate::protocol::{Message, PACES, Progress};
 use crate::report::Waits;
 use crate::store::{Attributes, Placed, Stage as _, Store, StoreError};
 use crate::transport::Transport;
-use haul_faults::{CopyError, is_full};
+use haul_faults::CopyError;
 use haul_names::path_of;
 
 /// A group is full with this many files (a `syncfs` may wait for all other writers of the file system, so the fewer the better) ..
@@ -172,7 +172,7 @@ fn commit<T: Transport, S: Store>(
             }
             Err(why) => {
                 // Where only room is missing, the part waits for it.
-                if !is_full(&why) || receiver.takes_what_fits {
+                if !why.is_full() || receiver.takes_what_fits {
                     receiver.tree.stage.discard(ready.part);
                 }
                 receiver.problem(receiver.tree.display(ready.parent, &ready.name), why)?;

@@ -10,7 +10,6 @@ use haul_files::store::Metadata;
 use haul_files::{Fed, FileProblem, Note, Thing, Why};
 use haul_plan::{Placement, PlacementSettings, Task};
 use haul_units::{Bytes, Time};
-use rustix::io::Errno;
 
 /// Files that a member was offered and that are not decided: each takes a little memory there, and ten thousand round trips a second need no more.
 const MAX_OFFERED: usize = 1024;
@@ -258,7 +257,7 @@ impl State {
     /// A member cannot have a file: others may.
     pub(super) fn refuse(&mut self, member: usize, file: u32, why: &Why) {
         if self.placement.holders(file).any(|holder| holder == member) {
-            if is_full(why) { self.placement.handle_full(member, file) } else { self.placement.handle_unfit(member, file) }
+            if why.is_full() { self.placement.handle_full(member, file) } else { self.placement.handle_unfit(member, file) }
         }
     }
 
@@ -338,11 +337,6 @@ impl State {
         let thing = self.files.get(file as usize).and_then(|item| self.thing(*item));
         thing.map_or(Fed::Later, what)
     }
-}
-
-/// Whether a file system is full, or a user has all that he may have of it.
-fn is_full(why: &Why) -> bool {
-    [Errno::NOSPC, Errno::DQUOT].into_iter().any(|errno| *why == errno.into())
 }
 
 #[cfg(test)]
