@@ -116,7 +116,7 @@ impl Roster {
     /// Whose turn it is, of the paths that can be used.
     pub fn turns(&mut self, now: Time, candidates: &[Candidate], load: &Load) -> Turns {
         if candidates.len() < 2 || load.scheduler == Scheduler::Redundant {
-            return Turns::new(load.scheduler, candidates.iter());
+            return Turns::new(load.scheduler, candidates.iter().copied());
         }
         let lead = self.lead(candidates);
         let is_long = self.run >= LONG_BYTES.max(load.product.saturating_mul(LONG_PRODUCTS));
@@ -125,7 +125,7 @@ impl Roster {
             self.let_join(now, candidates);
         }
         let carries = |path: &&Candidate| if is_long { self.carries(path.id) } else { Some(path.id) == lead };
-        let mut turns = Turns::new(load.scheduler, candidates.iter().filter(carries));
+        let mut turns = Turns::new(load.scheduler, candidates.iter().filter(carries).copied());
         if let (Scheduler::Completion, Some(left)) = (load.scheduler, load.left) {
             turns.end_soonest(candidates, left);
         }
@@ -154,8 +154,7 @@ impl Roster {
         }
         // The handshake's, where none is much shorter.
         let unsent = candidates.iter().map(|path| Candidate { sent_at: Time::ZERO, ..*path });
-        let unsent: Vec<Candidate> = unsent.collect();
-        let next = Turns::new(Scheduler::ShortestRtt, unsent.iter()).get(0)?;
+        let next = Turns::new(Scheduler::ShortestRtt, unsent).iter().next()?;
         self.set(next, Standing::Member { next: FIRST_PAUSE });
         Some(next)
     }
@@ -264,7 +263,7 @@ mod tests {
     }
 
     fn ids(turns: &Turns) -> Vec<u8> {
-        let mut ids: Vec<u8> = (0..).map_while(|nth| turns.get(nth)).collect();
+        let mut ids: Vec<u8> = turns.iter().collect();
         ids.sort_unstable();
         ids
     }

@@ -32,7 +32,7 @@ pub struct Turns {
 
 impl Turns {
     /// In the scheduler's order.
-    pub(crate) fn new<'a>(scheduler: Scheduler, paths: impl Iterator<Item = &'a Candidate> + Clone) -> Self {
+    pub(crate) fn new(scheduler: Scheduler, paths: impl Iterator<Item = Candidate> + Clone) -> Self {
         let shortest = paths.clone().map(|path| path.rtt).min().unwrap_or_default();
         let as_short = match scheduler {
             Scheduler::RoundRobin => Duration::MAX,
@@ -71,9 +71,9 @@ impl Turns {
         self.len += 1;
     }
 
-    /// The number of the path whose turn is the `nth`.
-    pub fn get(&self, nth: usize) -> Option<u8> {
-        self.order[..self.len].get(nth).map(|(.., id)| *id)
+    /// The numbers of the paths, in this order.
+    pub fn iter(&self) -> impl Iterator<Item = u8> {
+        self.order[..self.len].iter().map(|(.., id)| *id)
     }
 
     /// How many there are.
@@ -106,11 +106,11 @@ mod tests {
     }
 
     fn ids(turns: &Turns) -> Vec<u8> {
-        (0..).map_while(|nth| turns.get(nth)).collect()
+        turns.iter().collect()
     }
 
     fn order(paths: &[(u64, u64, u8)]) -> Vec<u8> {
-        ids(&Turns::new(Scheduler::Completion, candidates(paths).iter()))
+        ids(&Turns::new(Scheduler::Completion, candidates(paths).into_iter()))
     }
 
     #[test]
@@ -123,8 +123,8 @@ mod tests {
     #[test]
     fn round_robin_knows_no_round_trips() {
         let paths = candidates(&[(20_000, 9, 0), (200_000, 5, 1), (1_000, 7, 2)]);
-        assert_eq!(ids(&Turns::new(Scheduler::RoundRobin, paths.iter())), [1, 2, 0]);
-        assert_eq!(ids(&Turns::new(Scheduler::ShortestRtt, paths.iter())), [2, 0, 1]);
+        assert_eq!(ids(&Turns::new(Scheduler::RoundRobin, paths.iter().copied())), [1, 2, 0]);
+        assert_eq!(ids(&Turns::new(Scheduler::ShortestRtt, paths.iter().copied())), [2, 0, 1]);
     }
 
     /// Two paths of 1 MB/s, 10 ms and 100 ms one way: 90 kB is what the near one carries until a packet has come by the far one.
@@ -132,7 +132,7 @@ mod tests {
     fn a_far_path_gets_nothing_that_the_near_one_ends_sooner() {
         let paths = candidates(&[(20_000, 0, 0), (200_000, 0, 1)]);
         let asked = |left| {
-            let mut turns = Turns::new(Scheduler::Completion, paths.iter());
+            let mut turns = Turns::new(Scheduler::Completion, paths.iter().copied());
             turns.end_soonest(&paths, left);
             ids(&turns)
         };
@@ -146,7 +146,7 @@ mod tests {
     fn a_path_without_a_rate_leaves_none_out() {
         let mut paths = candidates(&[(20_000, 0, 0), (200_000, 0, 1)]);
         paths[0].rate = 0;
-        let mut turns = Turns::new(Scheduler::Completion, paths.iter());
+        let mut turns = Turns::new(Scheduler::Completion, paths.iter().copied());
         turns.end_soonest(&paths, 1);
         assert_eq!(ids(&turns), [0, 1]);
     }

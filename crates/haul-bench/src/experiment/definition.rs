@@ -14,8 +14,8 @@ pub struct Experiment {
     pub reproduces: &'static str,
     /// Makes the report in simulation.
     pub simulate: fn(Scale) -> Report,
-    /// Makes the report on real sockets over the emulated WAN, where there is such a half.
-    pub measure: Option<fn(Scale, &Ground<'_>) -> Report>,
+    /// Makes the report on real sockets.
+    pub measure: fn(Scale, &Ground<'_>) -> Report,
 }
 
 /// How much of an experiment.

@@ -17,7 +17,7 @@ pub const LOSS: Experiment = Experiment {
     about: "Throughput of each protocol against packet loss",
     reproduces: "HpFP and xTCP: the laboratory experiment, throughput of TCP, HpFP and xTCP over packet loss",
     simulate: simulated,
-    measure: Some(measured),
+    measure: measured,
 };
 
 fn simulated(scale: Scale) -> Report {

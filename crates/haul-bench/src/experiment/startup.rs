@@ -18,7 +18,7 @@ pub const STARTUP: Experiment = Experiment {
     about: "Rate over time from the first packet on, and the time until 80 % of the path is used",
     reproduces: "HpFP and UDT: measured at the first moment; the slow start-up that the parallel UDT transfer named as the thing to improve",
     simulate: simulated,
-    measure: Some(measured),
+    measure: measured,
 };
 
 fn simulated(scale: Scale) -> Report {

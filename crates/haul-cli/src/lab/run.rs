@@ -50,11 +50,7 @@ pub fn run(args: &ExperimentArgs) -> Result<Exit, Failure> {
     if let Some(tool) = args.tools.iter().find(|tool| tool.kind() != Kind::Memory) {
         return Err(Failure::new(format!("{tool} only copies files: no experiment does that")));
     }
-    if let Some(simulated) = wanted.iter().find(|experiment| args.real && !args.all && experiment.measure.is_none()) {
-        let failure = Failure::new(format!("{} is simulated only: it has nothing on real sockets", simulated.name));
-        return Err(failure.hint("leave --real away"));
-    }
-    if !args.sim_only && wanted.iter().any(|experiment| experiment.measure.is_some()) && !rustix::process::geteuid().is_root() {
+    if !args.sim_only && !rustix::process::geteuid().is_root() {
         let failure = Failure::new("experiments on real sockets need root: they make network namespaces and TUN devices");
         return Err(failure.hint("run it with sudo, or with --sim-only"));
     }
@@ -63,10 +59,6 @@ pub fn run(args: &ExperimentArgs) -> Result<Exit, Failure> {
     let programs = programs()?;
     let mut missed = 0;
     for experiment in wanted {
-        if args.real && experiment.measure.is_none() {
-            output::print_line(&format!("{}: simulated only, left out", experiment.name));
-            continue;
-        }
         let asked = args.out.as_ref().map(|out| out.join(experiment.name));
         let out = bench::directory(asked, experiment.name, |date| format!("haul-lab-{date}-{}", experiment.name))?;
         output::print_line(&format!("{}: {}", experiment.name, experiment.about));
@@ -74,9 +66,9 @@ pub fn run(args: &ExperimentArgs) -> Result<Exit, Failure> {
             let facts = facts(&programs);
             missed += finish(Report { facts, ..(experiment.simulate)(scale) }, &out.join("simulated"))?;
         }
-        if let Some(measure) = experiment.measure.filter(|_| !args.sim_only && !interrupt::requested()) {
+        if !args.sim_only && !interrupt::requested() {
             let facts = facts(&programs);
-            missed += finish(Report { facts, ..on_real_sockets(measure, scale, args, &programs) }, &out.join("real"))?;
+            missed += finish(Report { facts, ..on_real_sockets(experiment.measure, scale, args, &programs) }, &out.join("real"))?;
         }
         if interrupt::requested() {
             return Ok(Exit::Interrupted);

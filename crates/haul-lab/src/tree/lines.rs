@@ -103,19 +103,10 @@ const LATE: std::time::Duration = std::time::Duration::from_micros(500);
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::time::Duration;
 
     use super::*;
 
-    const SPEC: TreeSpec = TreeSpec {
-        ports: 4,
-        host: BitRate::mbps(10),
-        aggregation: BitRate::mbps(20),
-        core: BitRate::mbps(40),
-        buffer: Bytes(100_000),
-        least_timeout: Duration::from_secs(2),
-        seed: 7,
-    };
+    const SPEC: TreeSpec = TreeSpec::tried(4);
 
     fn first(kind: Kind, lines: impl Fn(&Plan, &Node) -> String) -> String {
         let plan = Plan::of(&SPEC);

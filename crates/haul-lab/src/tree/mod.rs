@@ -51,3 +51,19 @@ pub struct TreeSpec {
     /// Decides how switches choose among equal paths.
     pub seed: u64,
 }
+
+#[cfg(test)]
+impl TreeSpec {
+    /// For tests.
+    const fn tried(ports: u8) -> Self {
+        Self {
+            ports,
+            host: BitRate::mbps(10),
+            aggregation: BitRate::mbps(20),
+            core: BitRate::mbps(40),
+            buffer: Bytes(100_000),
+            least_timeout: Duration::from_secs(2),
+            seed: 1,
+        }
+    }
+}

@@ -181,22 +181,11 @@ const AGGREGATIONS: usize = 128;
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::time::Duration;
-
-    use haul_units::Bytes;
 
     use super::*;
 
     fn plan(ports: u8) -> Plan {
-        Plan::of(&TreeSpec {
-            ports,
-            host: BitRate::mbps(10),
-            aggregation: BitRate::mbps(20),
-            core: BitRate::mbps(40),
-            buffer: Bytes(100_000),
-            least_timeout: Duration::from_secs(2),
-            seed: 1,
-        })
+        Plan::of(&TreeSpec::tried(ports))
     }
 
     fn contains((network, length): (Ipv4Addr, u8), address: Ipv4Addr) -> bool {

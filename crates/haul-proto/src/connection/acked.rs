@@ -91,16 +91,21 @@ impl Connection {
     pub(super) fn requeue(&mut self, lost: Vec<LostRange>, frames: Vec<Frame>) {
         let loss = self.paths.iter().map(Path::loss_ratio).fold(0.0, f64::max);
         let copies = u8::from(loss > COPY_LOSS) + u8::from(loss > COPY_TWICE_LOSS);
-        for LostRange { stream, offset, len, fin } in lost {
-            if let Some(send) = self.streams.sender(stream) {
-                send.on_lost(offset, len, fin, copies);
-                self.streams.schedule(stream);
-            }
+        for range in lost {
+            self.send_again(&range, copies);
         }
         for frame in frames {
             if frame.is_reliable() && self.is_current(&frame) {
                 self.control.push_back(frame);
             }
+        }
+    }
+
+    /// Queues a range, and so many copies of it for when there is nothing else to do.
+    pub(super) fn send_again(&mut self, &LostRange { stream, offset, len, fin }: &LostRange, copies: u8) {
+        if let Some(send) = self.streams.sender(stream) {
+            send.on_lost(offset, len, fin, copies);
+            self.streams.schedule(stream);
         }
     }
 

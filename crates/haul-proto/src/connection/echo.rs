@@ -27,16 +27,11 @@ pub(super) struct Echoes {
     owed: [VecDeque<LostRange>; PATHS_MAX as usize],
     /// Bytes that may still go twice.
     allowance: u64,
-    /// Nothing new was sent since the last packets were looked at.
-    done: bool,
+    /// Something new was sent since the last packets were looked at.
+    tail_due: bool,
 }
 
 impl Echoes {
-    const fn on_sent(&mut self, bytes: u64) {
-        self.allowance = self.allowance.saturating_add(bytes / TAIL_PART);
-        self.done = false;
-    }
-
     /// A range that one path has sent is to go by another one.
     fn owe(&mut self, path: u8, range: LostRange) {
         let owed = &mut self.owed[usize::from(path) % usize::from(PATHS_MAX)];
@@ -44,6 +39,11 @@ impl Echoes {
             owed.pop_front();
         }
         owed.push_back(range);
+    }
+
+    /// Whether nothing is to go twice, until something new is sent.
+    pub(super) fn is_through(&self) -> bool {
+        !self.tail_due && self.owed.iter().all(VecDeque::is_empty)
     }
 
     fn forget(&mut self) {
@@ -59,8 +59,10 @@ impl Connection {
 
     /// New bytes have left.
     pub(super) fn note_sent(&mut self, bytes: u64) {
-        if self.paths.len() > 1 && bytes > 0 {
-            self.echoes.get_or_insert_default().on_sent(bytes);
+        if self.paths.len() > 1 && bytes > 0 && self.config.scheduler == Scheduler::Completion {
+            let echoes = self.echoes.get_or_insert_default();
+            echoes.allowance = echoes.allowance.saturating_add(bytes / TAIL_PART);
+            echoes.tail_due = true;
         }
     }
 
@@ -73,18 +75,13 @@ impl Connection {
 
     /// Nothing waits to be sent: the last packets of each path go by another one too.
     pub(super) fn echo_the_tail(&mut self, turns: &Turns) {
-        if self.config.scheduler != Scheduler::Completion || turns.len() < 2 {
-            return;
-        }
-        let Some(echoes) = &mut self.echoes else { return };
-        if std::mem::replace(&mut echoes.done, true) {
-            return;
-        }
+        let Some(echoes) = self.echoes.as_mut().filter(|echoes| echoes.tail_due && turns.len() > 1) else { return };
+        echoes.tail_due = false;
         echoes.forget();
-        for from in (0..).map_while(|nth| turns.get(nth)) {
+        for from in turns.iter() {
             let Some(path) = self.paths.get(usize::from(from)) else { continue };
             // The first in the order that is another one: a packet is there soonest by it.
-            let Some(to) = (0..).map_while(|nth| turns.get(nth)).find(|to| *to != from) else { continue };
+            let Some(to) = turns.iter().find(|to| *to != from) else { continue };
             path.sent.newest(TAIL_PKTS, |stream, offset, len, fin| {
                 if let Some(left) = echoes.allowance.checked_sub(len) {
                     echoes.allowance = left;
@@ -97,14 +94,10 @@ impl Connection {
     /// Queues the next range that others have sent and this path is to send, if there is one that has not arrived. One for each train: what a train leaves over any path may take.
     pub(super) fn queue_echo(&mut self, path: usize) {
         while let Some(range) = self.echoes.as_mut().and_then(|echoes| echoes.owed.get_mut(path)?.pop_front()) {
-            if !self.is_missing(&range) {
-                continue;
+            if self.is_missing(&range) {
+                self.send_again(&range, 0);
+                return;
             }
-            if let Some(send) = self.streams.sender(range.stream) {
-                send.on_lost(range.offset, range.len, range.fin, 0);
-                self.streams.schedule(range.stream);
-            }
-            return;
         }
     }
 }

@@ -56,7 +56,7 @@ impl Connection {
         }
         let turns = self.turns(now);
         let mut reason = Wait::Window;
-        for index in (0..).map_while(|nth| turns.get(nth)).map(usize::from) {
+        for index in turns.iter().map(usize::from) {
             match self.poll_data_on(index, now, train) {
                 Ok(transmit) => {
                     self.wait(now, Wait::Nothing);
@@ -76,13 +76,13 @@ impl Connection {
 
     /// Nothing waits to be sent: what goes by a second path too, or what that waits for; `None` if there is nothing like that.
     fn poll_echo(&mut self, now: Time, train: &mut [u8]) -> Option<Result<Transmit, Wait>> {
-        if self.paths.len() < 2 || self.streams.unacknowledged == 0 {
+        if self.streams.unacknowledged == 0 || self.echoes.as_ref().is_none_or(|echoes| echoes.is_through()) {
             return None;
         }
         let turns = self.turns(now);
         self.echo_the_tail(&turns);
         let mut waits = None;
-        for index in (0..).map_while(|nth| turns.get(nth)).map(usize::from) {
+        for index in turns.iter().map(usize::from) {
             if !self.is_to_echo(index) {
                 continue;
             }
@@ -184,7 +184,6 @@ impl Connection {
                 }
             }
             self.streams.credit.spend(fresh as u64);
-            self.roster.on_sent(fresh as u64);
             fresh_bytes += fresh as u64;
             self.streams.unsent = self.streams.unsent.saturating_sub(fresh as u64);
             let stuck = filled.packets == before;
@@ -194,6 +193,7 @@ impl Connection {
                 break;
             }
         }
+        self.roster.on_sent(fresh_bytes);
         self.note_sent(fresh_bytes);
         for range in firsts {
             self.echo_everything(index as u8, range);

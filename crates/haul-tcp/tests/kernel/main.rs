@@ -2,6 +2,8 @@
 //!
 //! What is loaded is seen by the whole machine, so the tests go one after the other, and each looks that nothing is left.
 
+#[path = "../chance/mod.rs"]
+mod chance;
 mod load;
 mod objects;
 mod order;

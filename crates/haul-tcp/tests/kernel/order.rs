@@ -5,24 +5,13 @@ use std::time::Duration;
 
 use haul_tcp::{Choice, Law, Scope, Tcp};
 
+use crate::chance::Chance;
 use crate::rig::{ADDRESSES, Rig, own};
 use crate::wire::{ip, told};
 
 /// Set for the process that is to be killed: the namespace, and which law.
 const VICTIM: &str = "HAUL_TCP_VICTIM";
 const STEPS: u32 = 40;
-
-/// xorshift: the same steps for the same seed.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
 
 #[test]
 fn any_order_of_commands_leaves_a_working_machine() {

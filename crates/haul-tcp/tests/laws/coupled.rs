@@ -1,5 +1,6 @@
 //! The coupled laws against the formulae of their RFC and drafts, over all windows and round-trip times that the integers are made for.
 
+use crate::chance::Chance;
 use crate::shim::{self, Share};
 
 /// In the order of `enum law`.
@@ -95,22 +96,10 @@ fn most(law: u32) -> f64 {
     if law == OLIA { 1.501 } else { 1.001 }
 }
 
-/// xorshift: the same shares each time.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, end: u32) -> u32 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % u64::from(end)) as u32
-    }
-
-    /// As many of each order of magnitude.
-    fn up_to(&mut self, bits: u32) -> u32 {
-        let bits = self.below(bits) + 1;
-        self.below(1 << bits).max(1)
-    }
+/// As many of each order of magnitude.
+fn up_to(chance: &mut Chance, bits: u64) -> u32 {
+    let bits = chance.below(bits) + 1;
+    chance.below(1 << bits).max(1) as u32
 }
 
 /// Windows of 2 packets to half a million, round-trip times of 1 us to 33 s, in any company.
@@ -119,12 +108,12 @@ fn integers_are_what_the_formulae_say() {
     let mut chance = Chance(88_172_645_463_325_252);
     let mut largest = [0.0_f64; 3];
     for _ in 0..200_000 {
-        let count = 1 + chance.below(shim::company()) as usize;
+        let count = 1 + chance.below(shim::company().into()) as usize;
         let wide = chance.below(4) == 0;
         let shares: Vec<Share> = (0..count)
             .map(|_| {
-                let rtt_us = if wide { chance.up_to(25) } else { 1_000 + chance.up_to(19) };
-                share(1 + chance.up_to(if wide { 18 } else { 14 }), rtt_us, chance.up_to(if wide { 31 } else { 18 }))
+                let rtt_us = if wide { up_to(&mut chance, 25) } else { 1_000 + up_to(&mut chance, 19) };
+                share(1 + up_to(&mut chance, if wide { 18 } else { 14 }), rtt_us, up_to(&mut chance, if wide { 31 } else { 18 }))
             })
             .collect();
         let rates = shares.iter().map(|of| f64::from(of.window / PACKET) / f64::from(of.rtt_us));

@@ -2,6 +2,7 @@
 
 use std::collections::{BinaryHeap, VecDeque};
 
+use crate::chance::Chance;
 use crate::shim::{self, Ack};
 
 /// Who sends.
@@ -101,7 +102,7 @@ pub fn run(path: Path, senders: &[Sender]) -> Vec<Outcome> {
     let bdp = path.rtt_ms as f64 * 1000.0 / service_us;
     let room = (bdp * path.queue_percent as f64 / 100.0).max(2.0);
     let (end, half) = (path.seconds * 1_000_000, path.seconds * 500_000);
-    let mut chance = path.seed | 1;
+    let mut chance = Chance(path.seed | 1);
     let mut fates: BinaryHeap<Fate> = BinaryHeap::new();
     let mut waiting: VecDeque<f64> = VecDeque::new();
     let (mut free_at, mut order) = (0.0_f64, 0_u64);
@@ -119,10 +120,8 @@ pub fn run(path: Path, senders: &[Sender]) -> Vec<Outcome> {
                 }
                 let length = waiting.len() as f64;
                 let full = length >= room;
-                chance ^= chance << 13;
-                chance ^= chance >> 7;
-                chance ^= chance << 17;
-                let lost = full || chance % 1_000_000 < u64::from(path.loss_ppm);
+                let fate = chance.below(1_000_000);
+                let lost = full || fate < u64::from(path.loss_ppm);
                 if !full {
                     free_at = free_at.max(now as f64) + service_us;
                     waiting.push_back(free_at);

@@ -1,5 +1,7 @@
 //! Rates for the connections of other programs, on this kernel. Needs root, clang at build time, cgroup2.
 
+#[path = "../chance/mod.rs"]
+mod chance;
 mod fq;
 mod queue;
 #[path = "../wire/mod.rs"]
@@ -11,6 +13,8 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use haul_tcp::{Pace, PaceClass, QueueSpec};
+
+use crate::chance::Chance;
 
 /// The process is in one cgroup at a time.
 static ONE: Mutex<()> = Mutex::new(());
@@ -193,18 +197,6 @@ const VICTIM_KEEPS: &str = "HAUL_PACE_VICTIM_KEEPS";
 
 /// Set for the process that is to be killed: where its state is.
 const VICTIM: &str = "HAUL_PACE_VICTIM";
-
-/// xorshift: the same steps for the same seed.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
 
 /// Rates that are switched on, off, for one program, and killed in the middle of it: what was asked last is in force, and `off` leaves nothing.
 #[test]

@@ -15,5 +15,5 @@ pub const GAPS: Experiment = Experiment {
     about: "How exactly packets are spaced: PAUSE frames in the gaps beside timers, a token bucket, haul's trains and no spacing",
     reproduces: "PSPacer (PFLDnet 2005): gaps at the receiver, 100 Mbit/s to 5 Gbit/s",
     simulate: simulated::simulated,
-    measure: Some(real::measured),
+    measure: real::measured,
 };
