@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use haul_cc::ControllerChoice;
 use haul_proto::identity::{Identity, PeerTrust};
 use haul_proto::{
-    ClientConfig, Connection, Ecn, Endpoint, EndpointConfig, Event, Handled, ServerConfig, Sink, SinkFactory, StreamId,
+    ClientConfig, Connection, Endpoint, EndpointConfig, Event, Handled, Origin, ServerConfig, Sink, SinkFactory, StreamId,
     StreamKind, TRAIN_BYTES, TransportConfig,
 };
 use haul_units::{BitRate, Bytes, Time};
@@ -202,7 +202,7 @@ impl Trial {
     fn client_takes(&mut self, mut datagram: Vec<u8>) {
         let len = datagram.len();
         let (start, measured) = (now(), self.measured.is_some());
-        self.client.handle_train(self.now, address(1), Ecn::NotEct, &mut datagram, len);
+        self.client.handle_train(self.now, Origin::just_now(self.now, address(1)), &mut datagram, len);
         if measured && let Some(measured) = &mut self.measured {
             measured.client += start.elapsed();
             measured.reports += 1;
@@ -230,7 +230,7 @@ impl Trial {
                 continue;
             }
             let len = packet.len();
-            server.handle_train(at, address(0), Ecn::NotEct, packet, len);
+            server.handle_train(at, Origin::just_now(at, address(0)), packet, len);
         }
         server.sink_released();
         self.server_sends(at);

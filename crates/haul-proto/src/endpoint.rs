@@ -12,7 +12,7 @@ use haul_units::Time;
 
 use crate::ConnectionId;
 use crate::config::{ClientConfig, ServerConfig};
-use crate::connection::{Arrival, Connection, confined};
+use crate::connection::{Arrival, Connection, Origin, confined};
 use crate::crypto::Secret;
 use crate::handshake::wire::is_handshake;
 use crate::handshake::{
@@ -255,7 +255,7 @@ impl Endpoint {
             connection.confine(now + admission.deadline, granted);
         }
         let len = datagram.len();
-        connection.handle_train(now, from, crate::receive::Ecn::NotEct, datagram, len);
+        connection.handle_train(now, Origin::just_now(now, from), datagram, len);
         self.connections.insert(local, Some((from, initial.attempt)));
         self.attempts.insert((from, initial.attempt), local);
         // Who was invited another way has shown there who it is.

@@ -38,8 +38,8 @@ pub mod wire;
 
 pub use config::{ClientConfig, PATHS_MAX, Pacing, ServerConfig, TransportConfig};
 pub use connection::{
-    CloseReason, Connection, Event, OpenError, PathStats, ProtocolViolation, ReadError, Stats, TRAIN_BYTES, Transmit, Waits,
-    WriteError,
+    CloseReason, Connection, Event, OpenError, Origin, PathStats, ProtocolViolation, ReadError, Stats, TRAIN_BYTES, Transmit,
+    Waits, WriteError,
 };
 pub use distributions::Distributions;
 pub use endpoint::{AnswerError, Endpoint, EndpointConfig, Handled};

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use haul_proto::data_destination;
 use haul_proto::wire::Header;
 use haul_proto::{
-    ClientConfig, CloseReason, Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Event, Handled, ServerConfig,
+    ClientConfig, CloseReason, Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Event, Handled, Origin, ServerConfig,
     SinkFactory, StreamId, StreamKind,
 };
 use haul_sim::{Delivered, EndpointId, Transmit};
@@ -290,13 +290,13 @@ impl haul_sim::Endpoint for End {
         let len = bytes.len();
         let is_data = data_destination(&bytes).is_some_and(|id| Some(id) == self.id);
         if let Some(connection) = self.connection.as_mut().filter(|_| is_data) {
-            connection.handle_train(now, from, ecn, &mut bytes, len);
+            connection.handle_train(now, Origin { from, ecn, at: now }, &mut bytes, len);
             return;
         }
         match self.endpoint.handle(now, from, &mut bytes) {
             Handled::Connection(id) if Some(id) == self.id => {
                 if let Some(connection) = self.connection.as_mut() {
-                    connection.handle_train(now, from, ecn, &mut bytes, len);
+                    connection.handle_train(now, Origin { from, ecn, at: now }, &mut bytes, len);
                 }
             }
             Handled::New(id, connection) => (self.id, self.connection) = (Some(id), Some(*connection)),

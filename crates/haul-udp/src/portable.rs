@@ -55,7 +55,14 @@ impl System {
     pub(crate) fn take_train<'a>(&self, room: &'a mut [u8]) -> io::Result<Option<Received<'a>>> {
         let (len, from) = self.take_datagram(room, Some(Duration::ZERO))?;
         let received = room.get_mut(..len).zip(from);
-        Ok(received.map(|(train, from)| Received { from, to: None, ecn: 0, train, segment_bytes: len.max(1) }))
+        Ok(received.map(|(train, from)| Received {
+            from,
+            to: None,
+            ecn: 0,
+            train,
+            segment_bytes: len.max(1),
+            waited: Duration::ZERO,
+        }))
     }
 
     /// Its length and sender; no sender if it was truncated.
@@ -104,6 +111,13 @@ impl Batch {
     pub fn trains(&mut self) -> impl Iterator<Item = Received<'_>> {
         let (len, from) = (self.len, self.from.take());
         let train = self.buffer.get_mut(..len).filter(|train| !train.is_empty());
-        train.zip(from).into_iter().map(move |(train, from)| Received { from, to: None, ecn: 0, train, segment_bytes: len })
+        train.zip(from).into_iter().map(move |(train, from)| Received {
+            from,
+            to: None,
+            ecn: 0,
+            train,
+            segment_bytes: len,
+            waited: Duration::ZERO,
+        })
     }
 }

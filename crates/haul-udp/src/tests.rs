@@ -47,6 +47,29 @@ fn a_full_train_arrives_whole() {
     exchange(&a, &b, 1, 9, 0);
 }
 
+/// What the socket says of a train that was there for 20 ms before anybody took it.
+#[cfg(target_os = "linux")]
+fn waited(addr: &str) -> std::time::Duration {
+    let (a, b) = pair(addr, Options::default());
+    let train = [1u8; 300];
+    let outgoing = Outgoing { to: b.local_addr(), from: None, ecn: 0, train: &train, segment_bytes: 100 };
+    assert!(matches!(a.send(&outgoing), Ok(Sent::Taken)));
+    std::thread::park_timeout(std::time::Duration::from_millis(20));
+    let mut batch = Batch::new(4);
+    b.receive(&mut batch).expect("receives");
+    batch.trains().next().expect("a train").waited
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_train_tells_how_long_it_has_waited() {
+    for addr in ["127.0.0.1:0", "[::1]:0"] {
+        // The kernel begins to note times a moment after the first socket has asked for them.
+        let longest = (0..100).map(|_| waited(addr)).find(|waited| waited.as_millis() >= 19);
+        assert!(longest.is_some(), "{addr}");
+    }
+}
+
 #[test]
 fn ipv6_works_alike() {
     let (a, b) = pair("[::1]:0", Options::default());

@@ -1,6 +1,7 @@
 //! What goes through a socket: trains, and what becomes of them.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 /// The largest train in bytes: what fits into one IPv4 datagram, for the kernel counts a train as one until it is cut.
 pub const MAX_TRAIN_BYTES: usize = 65_507;
@@ -50,4 +51,6 @@ pub struct Received<'a> {
     pub train: &'a mut [u8],
     /// Size of each but the last; at least 1.
     pub segment_bytes: usize,
+    /// How long the first of them had been there when it was taken; zero where the system does not say.
+    pub waited: Duration,
 }

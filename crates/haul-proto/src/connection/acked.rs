@@ -24,7 +24,7 @@ pub(super) struct LostRange {
 
 impl Connection {
     /// A report of the peer's.
-    pub(super) fn on_ack(&mut self, now: Time, ack: &Ack) -> Result<(), ProtocolViolation> {
+    pub(super) fn on_ack(&mut self, now: Time, arrived: Time, ack: &Ack) -> Result<(), ProtocolViolation> {
         self.streams.credit.raise(ack.credit);
         self.introduce(ack.path.into());
         let Some(path) = self.paths.get_mut(usize::from(ack.path)) else { return Ok(()) };
@@ -39,6 +39,7 @@ impl Connection {
         let mut finished = Vec::new();
         let outcome = path.on_report(
             now,
+            arrived,
             ack,
             |id, offset, len, fin| {
                 if let Some((send, released)) = streams.sender_and_released(id) {

@@ -17,30 +17,47 @@ use crate::receive::Ecn;
 use crate::streams::{Receiver, Side, StreamId, StreamKind, StreamViolation};
 use crate::wire::{CONTROL_HEADER_BYTES, DATA_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES, parse_reset};
 
-/// Where a packet came from.
+/// From where a train came, and when.
 #[derive(Debug, Clone, Copy)]
-struct Origin {
+pub struct Origin {
+    /// Who has sent it.
+    pub from: SocketAddr,
+    /// The codepoint of its IP headers.
+    pub ecn: Ecn,
+    /// When it reached this machine, which may be before anybody has looked.
+    pub at: Time,
+}
+
+impl Origin {
+    /// Of what is looked at as it comes, by a network without marks.
+    pub const fn just_now(now: Time, from: SocketAddr) -> Self {
+        Self { from, ecn: Ecn::NotEct, at: now }
+    }
+}
+
+/// A packet's origin, and the time now.
+#[derive(Debug, Clone, Copy)]
+struct Input {
     now: Time,
-    from: SocketAddr,
-    ecn: Ecn,
+    origin: Origin,
 }
 
 impl Connection {
-    /// A receive buffer with one or more datagrams from `from`, each of `segment` bytes but the last, which may be shorter. The buffer's
-    /// bytes are of no use afterwards.
-    pub fn handle_train(&mut self, now: Time, from: SocketAddr, ecn: Ecn, train: &mut [u8], segment: usize) {
+    /// A receive buffer with one or more datagrams, each of `segment` bytes but the last, which may be shorter. The buffer's bytes are of no use
+    /// afterwards.
+    pub fn handle_train(&mut self, now: Time, origin: Origin, train: &mut [u8], segment: usize) {
         if matches!(self.phase, Phase::Closing(_)) {
             self.tell_close_again();
             return;
         }
-        let origin = Origin { now, from, ecn };
+        let input = Input { now, origin: Origin { at: origin.at.min(now), ..origin } };
         for datagram in train.chunks_mut(segment.max(1)) {
             if matches!(self.phase, Phase::Draining(_) | Phase::Drained) {
                 return;
             }
             if is_handshake(datagram) {
-                self.handle_handshake(now, from, datagram);
-            } else if let Err(violation) = self.handle_packet(origin, datagram) {
+                self.handle_handshake(now, origin.from, datagram);
+            } else if let Err(violation) = self.handle_packet(input, datagram) {
                 self.fail(now, violation);
                 return;
             }
@@ -59,9 +76,9 @@ impl Connection {
     }
 
     /// One data-phase packet.
-    fn handle_packet(&mut self, origin: Origin, packet: &mut [u8]) -> Result<(), ProtocolViolation> {
+    fn handle_packet(&mut self, input: Input, packet: &mut [u8]) -> Result<(), ProtocolViolation> {
         let Some(header) = Header::parse(packet) else {
-            self.handle_reset(origin.now, packet);
+            self.handle_reset(input.now, packet);
             return Ok(());
         };
         if header.destination != self.local || header.number > NUMBER_MAX {
@@ -78,9 +95,9 @@ impl Connection {
         match header.kind {
             PacketKind::Data { stream, offset, fin, end } => {
                 let run = DataRun { stream, offset, fin, end };
-                self.handle_data(origin, &header, run, packet)
+                self.handle_data(input, &header, run, packet)
             }
-            PacketKind::Control => self.handle_control(origin, &header, packet),
+            PacketKind::Control => self.handle_control(input, &header, packet),
         }
     }
 
@@ -99,18 +116,18 @@ impl Connection {
         Ok(())
     }
 
-    fn handle_data(&mut self, origin: Origin, header: &Header, run: DataRun, packet: &[u8]) -> Result<(), ProtocolViolation> {
+    fn handle_data(&mut self, input: Input, header: &Header, run: DataRun, packet: &[u8]) -> Result<(), ProtocolViolation> {
         let (head, body) = packet.split_at(DATA_HEADER_BYTES);
         let Some(len) = body.len().checked_sub(TAG_BYTES) else { return Ok(()) };
         let Some(keys) = self.keys.as_mut() else { return Ok(()) };
         let fits_credit = self.credit.room() >= len as u64;
         let slot = if fits_credit { slot(&mut self.streams, run, len) } else { None };
-        let Some(slot) = slot else { return self.handle_data_without_slot(origin, header, run, packet, len) };
+        let Some(slot) = slot else { return self.handle_data_without_slot(input, header, run, packet, len) };
         if let Err(error) = keys.opener.open_into(header.epoch, header.path, header.number, head, body, slot) {
             return on_open_error(error);
         }
-        self.note_packet(origin, header, packet.len(), true);
-        self.quiet.on_data(origin.now);
+        self.note_packet(input, header, packet.len(), true);
+        self.quiet.on_data(input.now);
         let has_credit = match self.streams.get_mut(run.stream).and_then(|stream| stream.receive.as_mut()) {
             Some(Receiver::Ordered(half)) => {
                 let new = half.admit(run.offset, len, run.fin)?;
@@ -135,7 +152,7 @@ impl Connection {
     /// New streams, repeated and overlapping bytes, closed streams, violations.
     fn handle_data_without_slot(
         &mut self,
-        origin: Origin,
+        input: Input,
         header: &Header,
         run: DataRun,
         packet: &[u8],
@@ -151,8 +168,8 @@ impl Connection {
         if !self.has_room(run, len) {
             return Ok(());
         }
-        self.note_packet(origin, header, packet.len(), true);
-        self.quiet.on_data(origin.now);
+        self.note_packet(input, header, packet.len(), true);
+        self.quiet.on_data(input.now);
         let Some((stream, pool)) = self.streams.with_pool(run.stream) else { return Ok(()) };
         let has_credit = match stream.receive.as_mut() {
             Some(Receiver::Ordered(half)) => {
@@ -205,8 +222,8 @@ impl Connection {
     }
 
     /// An authentic packet of a path.
-    fn note_packet(&mut self, origin: Origin, header: &Header, bytes: usize, elicits_ack: bool) {
-        let Origin { now, from, ecn } = origin;
+    fn note_packet(&mut self, input: Input, header: &Header, bytes: usize, elicits_ack: bool) {
+        let Input { now, origin: Origin { from, ecn, at } } = input;
         if self.candidates.contains(from) {
             // The server's words of the handshake are late or lost.
             self.settle_on(now, from);
@@ -218,10 +235,10 @@ impl Connection {
             let is_newest = path.reporter.largest().is_none_or(|largest| header.number > largest);
             path.peer.on_packet_from(now, from, bytes as u64, is_newest);
         }
-        path.reporter.on_packet(now, header.number, bytes, ecn);
+        path.reporter.on_packet(at, header.number, bytes, ecn);
         path.on_heard();
         if elicits_ack {
-            path.reporter.want_report(now);
+            path.reporter.want_report(at);
         }
         self.heard_at = now;
         if let Some(mut handshake) = self.handshake.take() {
@@ -230,7 +247,7 @@ impl Connection {
         }
     }
 
-    fn handle_control(&mut self, origin: Origin, header: &Header, packet: &mut [u8]) -> Result<(), ProtocolViolation> {
+    fn handle_control(&mut self, input: Input, header: &Header, packet: &mut [u8]) -> Result<(), ProtocolViolation> {
         let (head, body) = packet.split_at_mut(CONTROL_HEADER_BYTES);
         let Some(keys) = self.keys.as_mut() else { return Ok(()) };
         let len = match keys.opener.open_in_place(header.epoch, header.path, header.number, head, body) {
@@ -238,7 +255,7 @@ impl Connection {
             Err(error) => return on_open_error(error),
         };
         let payload = &body[..len.min(body.len())];
-        self.admit_path(origin.now, header.path, origin.from);
+        self.admit_path(input.now, header.path, input.origin.from);
         let mut elicits_ack = false;
         let mut at_once = false;
         for frame in Frame::decode_all(payload) {
@@ -246,27 +263,27 @@ impl Connection {
             elicits_ack |= frame.elicits_ack();
             at_once |= matches!(frame, Frame::Ping | Frame::PlacedFin { .. } | Frame::PathResponse(_));
             if let Frame::PathChallenge(nonce) = frame {
-                self.on_challenge(origin, header.path, nonce);
+                self.on_challenge(input, header.path, nonce);
             } else {
-                self.handle_frame(origin, frame)?;
+                self.handle_frame(input, frame)?;
             }
             if self.is_closed() {
                 return Ok(());
             }
         }
-        self.note_packet(origin, header, CONTROL_HEADER_BYTES + len + TAG_BYTES, elicits_ack);
+        self.note_packet(input, header, CONTROL_HEADER_BYTES + len + TAG_BYTES, elicits_ack);
         if at_once && let Some(path) = self.paths.get_mut(usize::from(header.path)) {
-            path.reporter.want_report_now(origin.now);
+            path.reporter.want_report_now(input.now);
         }
         Ok(())
     }
 
-    fn handle_frame(&mut self, origin: Origin, frame: Frame) -> Result<(), ProtocolViolation> {
-        let now = origin.now;
+    fn handle_frame(&mut self, input: Input, frame: Frame) -> Result<(), ProtocolViolation> {
+        let now = input.now;
         match frame {
             // A challenge's path matters: `handle_control` has seen to it.
             Frame::Ping | Frame::Filler | Frame::PathChallenge(_) => {}
-            Frame::Ack(ack) => self.on_ack(now, &ack)?,
+            Frame::Ack(ack) => self.on_ack(now, input.origin.at, &ack)?,
             Frame::AckFloor { path, floor, rtt } => {
                 if let Some(path) = self.paths.get_mut(usize::from(path)) {
                     path.reporter.on_floor(floor, rtt);
@@ -303,20 +320,20 @@ impl Connection {
                 self.reap(stream);
             }
             Frame::PathResponse(nonce) => self.on_path_response(now, nonce),
-            Frame::PathStatus(path, told) => self.on_told(now, origin.from, path, &told),
+            Frame::PathStatus(path, told) => self.on_told(now, input.origin.from, path, &told),
             Frame::Close { code, reason } => self.on_peer_close(now, code, &reason),
         }
         Ok(())
     }
 
     /// The peer asks whether we are here.
-    fn on_challenge(&mut self, origin: Origin, path: u8, nonce: u64) {
+    fn on_challenge(&mut self, input: Input, path: u8, nonce: u64) {
         // A client answers where it has chosen to talk to.
-        let is_known = |path: &Path| self.side == Side::Server || path.peer.current() == origin.from;
+        let is_known = |path: &Path| self.side == Side::Server || path.peer.current() == input.origin.from;
         let is_known = self.paths.get(usize::from(path)).is_some_and(is_known);
         // A few at most: who asks for more waits.
         if is_known && self.responses.len() < usize::from(PATHS_MAX) {
-            self.responses.push_back((path, origin.from, nonce));
+            self.responses.push_back((path, input.origin.from, nonce));
         }
     }
 

@@ -49,6 +49,7 @@ use haul_units::{BitRate, Bytes, Time};
 
 pub(crate) use admission::confined;
 pub use event::{Event, Transmit};
+pub use input::Origin;
 pub use output::TRAIN_BYTES;
 pub use paths::PathStats;
 pub use reason::{CloseReason, ProtocolViolation};

@@ -326,10 +326,11 @@ impl Path {
         self.loss.probe_timer(&self.sent, self.probe_timeout(), silent)
     }
 
-    /// Applies a report; `on_data` gets every range newly acknowledged, `on_control` the frames that arrived, `on_lost` each range lost.
+    /// Applies a report that has arrived then; `on_data` gets every range newly acknowledged, `on_control` the frames that arrived, `on_lost` each range lost.
     pub fn on_report(
         &mut self,
         now: Time,
+        arrived: Time,
         ack: &Ack,
         mut on_data: impl FnMut(StreamId, u64, u64, bool),
         on_control: impl FnMut(&[Frame]),
@@ -363,7 +364,7 @@ impl Path {
             self.floors_told = 0;
             self.unheard_pkts = 0;
         }
-        let sample = self.sample(now, ack, &outcome, round_start);
+        let sample = self.sample(now, arrived, ack, &outcome, round_start);
         let newest = outcome.newest.filter(|(number, _)| *number == ack.largest);
         let one_way_ns = newest.map(|(_, state)| ack.largest_clock_ns.wrapping_sub(state.sent_at.as_nanos()).cast_signed());
         self.loss.on_ack(now, &outcome, round_start);

@@ -54,14 +54,21 @@ impl Path {
     }
 
     /// Measures what an acknowledgement tells; the controller gets it once losses are known.
-    pub(super) fn sample(&mut self, now: Time, ack: &Ack, outcome: &AckOutcome, round_start: bool) -> Option<AckSample> {
+    pub(super) fn sample(
+        &mut self,
+        now: Time,
+        arrived: Time,
+        ack: &Ack,
+        outcome: &AckOutcome,
+        round_start: bool,
+    ) -> Option<AckSample> {
         let (number, state) = outcome.newest?;
         self.meter.delivered += outcome.acked_bytes;
         self.mtu.on_data_acked(if outcome.acked_bytes > outcome.acked_pkts * u64::from(BASE_BYTES) { u16::MAX } else { 0 });
         let mut rtt = None;
         let mut queue_delay = None;
         if number == ack.largest {
-            let round_trip = now.since(state.sent_at);
+            let round_trip = arrived.since(state.sent_at);
             let own = self.rtt.on_sample(now, round_trip, Duration::from_micros(ack.delay_us));
             rtt = Some(own);
             let arrived = Time::from_nanos(ack.largest_clock_ns);

@@ -119,7 +119,7 @@ impl Reporter {
             self.late.record(next - 1 - number);
         }
         self.window.insert(number);
-        self.newest_at = now;
+        self.newest_at = self.newest_at.max(now);
         self.bytes += bytes as u64;
         self.packets += 1;
         match ecn {
@@ -154,6 +154,18 @@ impl Reporter {
     /// When the next report is due; [`Time::NEVER`] without need.
     pub const fn due(&self) -> Time {
         self.due
+    }
+
+    /// Whether it is time alone that makes a report due: what comes before then may as well be looked at then.
+    pub const fn is_by_time(&self) -> bool {
+        self.coverage_limit == u64::MAX
+    }
+
+    /// A report that is due within half an interval leaves now, with others.
+    pub fn hasten(&mut self, now: Time) {
+        if self.due.since(now) <= self.interval / 2 {
+            self.due = self.due.min(now);
+        }
     }
 
     /// The peer has confirmed reports up to `floor`, and tells its smoothed round-trip time.

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use haul_proto::{
-    BeginError, ClientConfig, Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Event, Handled, Opening, StreamId,
+    BeginError, ClientConfig, Connection, ConnectionId, Endpoint, EndpointConfig, Event, Handled, Opening, Origin, StreamId,
     StreamKind, TRAIN_BYTES, TransportConfig,
 };
 use haul_units::Time;
@@ -128,7 +128,7 @@ impl Meeting {
         let is_data = haul_proto::data_destination(&bytes) == Some(*id);
         if is_data || matches!(endpoint.handle(self.now, from, &mut bytes), Handled::Connection(of) if of == *id) {
             let len = bytes.len();
-            connection.handle_train(self.now, from, Ecn::NotEct, &mut bytes, len);
+            connection.handle_train(self.now, Origin::just_now(self.now, from), &mut bytes, len);
         }
     }
 

@@ -10,7 +10,7 @@ use haul_proto::identity::{Identity, PeerTrust};
 use haul_proto::wire::ack::Ack;
 use haul_proto::wire::{CONTROL_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES};
 use haul_proto::{
-    Admission, AdmittedBy, ClientConfig, CloseReason, Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Event, Handled,
+    Admission, AdmittedBy, ClientConfig, CloseReason, Connection, ConnectionId, Endpoint, EndpointConfig, Event, Handled, Origin,
     PATHS_MAX, ProtocolViolation, ServerConfig, Side, StreamId, StreamKind, TRAIN_BYTES, TransportConfig,
 };
 use haul_units::{Bytes, Time};
@@ -59,7 +59,7 @@ impl Attack {
         for _ in 0..50 {
             while let Some(len) = client.poll_transmit(now, &mut buffer) {
                 if let Some(server) = &mut server {
-                    server.handle_train(now, home, Ecn::NotEct, &mut buffer[..len], len);
+                    server.handle_train(now, Origin::just_now(now, home), &mut buffer[..len], len);
                     continue;
                 }
                 match endpoint.handle(now, home, &mut buffer[..len]) {
@@ -122,7 +122,7 @@ impl Attack {
     fn hand_over(&mut self, from: SocketAddr, packet: &mut [u8]) {
         let len = packet.len();
         *self.received.entry(from).or_default() += len;
-        self.server.handle_train(self.now, from, Ecn::NotEct, packet, len);
+        self.server.handle_train(self.now, Origin::just_now(self.now, from), packet, len);
     }
 
     /// Lets time pass; what the server sends is counted and not answered.
@@ -443,7 +443,7 @@ fn leave_halfway(endpoint: &mut Endpoint, from: SocketAddr) -> (ConnectionId, Ha
     let mut begun: Option<(ConnectionId, Connection)> = None;
     while let Some(len) = client.poll_transmit(Time::ZERO, &mut buffer) {
         if let Some((_, connection)) = &mut begun {
-            connection.handle_train(Time::ZERO, from, Ecn::NotEct, &mut buffer[..len], len);
+            connection.handle_train(Time::ZERO, Origin::just_now(Time::ZERO, from), &mut buffer[..len], len);
             continue;
         }
         match endpoint.handle(Time::ZERO, from, &mut buffer[..len]) {

@@ -1,11 +1,12 @@
 //! Control messages of `sendmsg` and `recvmsg` (cmsg(3)): what travels beside the bytes of a train.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use libc::{c_int, c_void};
 
-/// Room for every control message that is asked for: segment size, traffic class, address.
-pub(super) const CONTROL_BYTES: usize = 128;
+/// Room for every control message that is asked for: segment size, traffic class, address, time.
+pub(super) const CONTROL_BYTES: usize = 256;
 
 /// A control buffer, aligned as `cmsghdr` wants it.
 #[derive(Clone, Copy)]
@@ -93,6 +94,8 @@ pub(super) struct Sideband {
     pub(super) traffic_class: u8,
     pub(super) segment_bytes: Option<usize>,
     pub(super) to: Option<IpAddr>,
+    /// When it came, by the clock that people set (`CLOCK_REALTIME`).
+    pub(super) arrived: Option<Duration>,
 }
 
 /// Reads the control messages of a message that the kernel has filled in.
@@ -147,9 +150,25 @@ impl Sideband {
                 let info = unsafe { data.cast::<libc::in6_pktinfo>().read_unaligned() };
                 self.to = Some(IpAddr::V6(Ipv6Addr::from(info.ipi6_addr.s6_addr)).to_canonical());
             }
+            (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) if len >= size_of::<libc::timespec>() => {
+                // SAFETY: the size was checked.
+                self.arrived = since_epoch(unsafe { data.cast::<libc::timespec>().read_unaligned() });
+            }
             _ => {}
         }
     }
+}
+
+/// The time of `CLOCK_REALTIME`.
+pub(super) fn realtime() -> Option<Duration> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid place for the time.
+    let result = unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time) };
+    if result == 0 { since_epoch(time) } else { None }
+}
+
+fn since_epoch(time: libc::timespec) -> Option<Duration> {
+    Some(Duration::new(u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?))
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ impl System {
             )
         };
         batch.count = usize::try_from(result).map_err(|_| io::Error::last_os_error())?;
+        batch.taken = control::realtime();
         Ok(batch.count)
     }
 
@@ -57,7 +58,7 @@ impl System {
         let result = unsafe { libc::recvmsg(self.fd(), &raw mut header, libc::MSG_DONTWAIT) };
         let len = usize::try_from(result).map_err(|_| io::Error::last_os_error())?;
         // SAFETY: the kernel has filled in the header, and its buffers are live.
-        Ok(unsafe { received(&header, len, &name, room) })
+        Ok(unsafe { received(&header, len, &name, room, control::realtime()) })
     }
 }
 
@@ -69,6 +70,8 @@ pub struct Batch {
     names: Vec<libc::sockaddr_storage>,
     controls: Vec<Control>,
     count: usize,
+    /// When they were taken, by the clock of their times of arrival.
+    taken: Option<Duration>,
 }
 
 // SAFETY: the raw pointers in headers and iovs point into the batch's own allocations and are set anew before each use.
@@ -93,6 +96,7 @@ impl Batch {
             names: vec![name; slots],
             controls: vec![Control::EMPTY; slots],
             count: 0,
+            taken: None,
         }
     }
 
@@ -109,7 +113,7 @@ impl Batch {
         let slots = self.buffers.chunks_exact_mut(SLOT_BYTES).zip(&self.headers).zip(&self.names);
         slots.take(self.count).filter_map(|((buffer, header), name)| {
             // SAFETY: the kernel has filled in the header, whose buffers live in the batch.
-            let received = unsafe { received(&header.msg_hdr, header.msg_len as usize, name, buffer) };
+            let received = unsafe { received(&header.msg_hdr, header.msg_len as usize, name, buffer, self.taken) };
             received.filter(|received| !received.train.is_empty())
         })
     }
@@ -142,14 +146,37 @@ unsafe fn received<'a>(
     len: usize,
     name: &libc::sockaddr_storage,
     buffer: &'a mut [u8],
+    taken: Option<Duration>,
 ) -> Option<Received<'a>> {
     if header.msg_flags & libc::MSG_TRUNC != 0 {
         return None;
     }
     let from = address::read(name)?;
     // SAFETY: by the contract of this function.
-    let Sideband { traffic_class, segment_bytes, to } = unsafe { control::read(header) };
+    let Sideband { traffic_class, segment_bytes, to, arrived } = unsafe { control::read(header) };
     let train = buffer.get_mut(..len)?;
     let segment_bytes = segment_bytes.filter(|&bytes| bytes > 0).unwrap_or(len).clamp(1, len.max(1));
-    Some(Received { from, to, ecn: traffic_class & 0b11, train, segment_bytes })
+    let waited = taken.zip(arrived).map_or(Duration::ZERO, |(taken, arrived)| waited(taken, arrived));
+    Some(Received { from, to, ecn: traffic_class & 0b11, train, segment_bytes, waited })
+}
+
+/// How long a train has waited. The clock may have been set meanwhile: what cannot be is taken for nothing.
+fn waited(taken: Duration, arrived: Duration) -> Duration {
+    Some(taken.saturating_sub(arrived)).filter(|waited| *waited < WAITED_MOST).unwrap_or_default()
+}
+
+/// A process may be stopped for some time (SIGSTOP); a clock is set by more.
+const WAITED_MOST: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_makes_nothing_wait() {
+        let at = Duration::from_millis;
+        assert_eq!(waited(at(5_000), at(4_990)), at(10));
+        assert_eq!(waited(at(5_000), at(5_010)), Duration::ZERO);
+        assert_eq!(waited(at(5_000_000), at(5_000)), Duration::ZERO);
+    }
 }
