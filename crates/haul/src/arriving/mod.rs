@@ -6,7 +6,8 @@
 //! ```text
 //!   transport --slot, commit--> BlockSink: Assembly by Assembly --complete--> Queue --> BlockReceiver
 //!                                   |                                           |
-//!                                   +----------------- BlockMemory -------------+    of all streams of a connection, as is Queues, the registry
+//!                                   +----------------- BlockMemory -------------+    of all streams of a connection, as is Queues, the registry;
+//!                                                                                  Spares: of all connections of an endpoint
 //! ```
 
 mod assembly;
@@ -15,10 +16,12 @@ mod memory;
 mod queue;
 mod queues;
 mod sink;
+mod spares;
 
 pub use assembly::MAX_BLOCK;
 pub(crate) use queue::{Complete, End, Queue};
 pub(crate) use queues::Queues;
+pub(crate) use spares::Spares;
 
 #[cfg(test)]
 mod tests;

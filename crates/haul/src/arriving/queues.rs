@@ -9,6 +9,7 @@ use haul_units::Bytes;
 use super::memory::BlockMemory;
 use super::queue::Queue;
 use super::sink::BlockSink;
+use super::spares::Spares;
 
 /// The queues of one connection's incoming block streams. Each connection has its own: the names of streams say nothing about whose they are.
 #[derive(Clone)]
@@ -18,9 +19,9 @@ pub(crate) struct Queues {
 }
 
 impl Queues {
-    /// None yet, for a connection that may use so much memory.
-    pub(crate) fn new(memory: Bytes) -> Self {
-        Self { map: Arc::default(), memory: Arc::new(BlockMemory::new(memory)) }
+    /// None yet, for a connection that may use so much memory, of an endpoint with such spare buffers.
+    pub(crate) fn new(memory: Bytes, spares: Arc<Spares>) -> Self {
+        Self { map: Arc::default(), memory: Arc::new(BlockMemory::new(memory, spares)) }
     }
 
     /// Makes the streams that the peer opens streams of blocks, each with a queue here.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use haul_proto::{Connection, ConnectionId, TRAIN_BYTES, Transmit};
 use haul_units::Time;
 
-use crate::arriving::Queues;
+use crate::arriving::{Queues, Spares};
 use crate::clock;
 use crate::error::ConnectionError;
 use haul_udp::{Outgoing, Sent, Socket};
@@ -56,12 +56,13 @@ impl Link {
         socket: Arc<Socket>,
         own: Sockets,
         carriers: Arc<Carriers>,
+        spares: Arc<Spares>,
     ) -> Arc<Self> {
         let (sockets, ways) = match own {
             Sockets::Ports(further) => (std::iter::once(socket).chain(further).collect(), None),
             Sockets::Ways(ways) => (Vec::new(), Some(ways)),
         };
-        let queues = Queues::new(connection.memory());
+        let queues = Queues::new(connection.memory(), spares);
         connection.provide_sinks(queues.sinks());
         let state = State::new(connection, queues);
         let (state, alarm, [has_thread, consumed]) = (Mutex::new(state), Condvar::new(), Default::default());
