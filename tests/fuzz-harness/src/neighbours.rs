@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use haul_proto::identity::{Identity, PeerTrust};
 use haul_proto::{
-    ClientConfig, CloseReason, Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Event, Handled, ServerConfig, Side, Sink,
-    SinkFactory, StreamId, StreamKind, TransportConfig, data_destination,
+    ClientConfig, CloseReason, Connection, ConnectionId, Endpoint, EndpointConfig, Event, Handled, Origin, ServerConfig, Side,
+    Sink, SinkFactory, StreamId, StreamKind, TransportConfig, data_destination,
 };
 use haul_units::{Bytes, Time};
 
@@ -382,7 +382,7 @@ impl<'a> Neighbours<'a> {
                 let is_its = data_destination(&datagram.bytes) == Some(client.id)
                     || matches!(client.endpoint.handle(now, from, &mut datagram.bytes), Handled::Connection(id) if id == client.id);
                 if is_its {
-                    client.connection.handle_train(now, from, Ecn::NotEct, &mut datagram.bytes, length);
+                    client.connection.handle_train(now, Origin::just_now(now, from), &mut datagram.bytes, length);
                 }
             }
             To::Server => {
@@ -394,7 +394,7 @@ impl<'a> Neighbours<'a> {
                 match handled {
                     Handled::Connection(id) => {
                         if let Some((_, connection)) = self.served.get_mut(&id) {
-                            connection.handle_train(now, from, Ecn::NotEct, &mut datagram.bytes, length);
+                            connection.handle_train(now, Origin::just_now(now, from), &mut datagram.bytes, length);
                         }
                     }
                     Handled::New(id, connection) => self.welcome(id, connection, from),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use haul_proto::identity::{Identity, PeerTrust};
 use haul_proto::{
-    ClientConfig, CloseReason, Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Event, Handled, ServerConfig, Side,
+    ClientConfig, CloseReason, Connection, ConnectionId, Endpoint, EndpointConfig, Event, Handled, Origin, ServerConfig, Side,
     SinkFactory, TransportConfig, data_destination,
 };
 use haul_units::{Bytes, Time};
@@ -160,7 +160,7 @@ impl World {
                     && *known == id
                 {
                     let segment = datagram.bytes.len();
-                    connection.handle_train(now, datagram.from, Ecn::NotEct, &mut datagram.bytes, segment);
+                    connection.handle_train(now, Origin::just_now(now, datagram.from), &mut datagram.bytes, segment);
                 }
             }
             Handled::New(id, connection) if end.connection.is_none() => end.connection = Some((id, connection)),
