@@ -7,7 +7,8 @@ use haul_units::Time;
 use super::Plan;
 use super::order::{Event, Order};
 use super::piece::PieceId;
-use crate::catalogue::{FileId, ServerId};
+use super::settings::Policy;
+use crate::catalogue::{FileId, ServerId, SetId};
 
 impl Plan {
     /// A file has come: whoever still sends some of it may stop.
@@ -104,11 +105,31 @@ impl Plan {
         self.balanced.is_stale = true;
     }
 
+    /// Whether there is something to be told that only this server could send.
+    pub(super) fn is_needed(&self, at: usize) -> bool {
+        let is_alone = |set: SetId| {
+            self.catalogue.members(set).iter().all(|other| other.index() == at || !self.servers[other.index()].is_usable())
+        };
+        self.settings.policy == Policy::Dynamic
+            && self.servers[at].sets.iter().any(|set| self.work.has_work(*set) && is_alone(*set))
+    }
+
+    /// What a silent server was told has not come and may never: it need not send that any more, and is told what is missing of it like everything else.
+    fn ask_anew(&mut self, at: usize, now: Time) {
+        let told: Vec<PieceId> = self.servers[at].pieces.iter().copied().collect();
+        for piece in told {
+            self.shorten_to_nothing(piece);
+            self.drop_piece(piece, now);
+        }
+    }
+
     /// Servers that have been silent for too long lose what they were told.
     pub(super) fn find_stalled(&mut self, now: Time) {
         let patience = self.settings.patience;
         for at in 0..self.servers.len() {
-            if self.servers[at].is_tried_again_at(patience).is_some_and(|then| then <= now) {
+            let is_needed = self.is_needed(at);
+            if self.servers[at].is_tried_again_at(patience, is_needed).is_some_and(|then| then <= now) {
+                self.ask_anew(at, now);
                 self.servers[at].is_stalled = false;
                 self.servers[at].heard = now;
                 self.balanced.is_stale = true;

@@ -1,0 +1,58 @@
+//! A server that is well, but never sends what it was told: an order was lost on its way, or is forgotten there.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
+
+use std::ops::Range;
+use std::time::Duration;
+
+use haul_plan::{Catalogue, Order, PieceId, Plan, ServerId, ServerProfile, Settings};
+use haul_units::{Bytes, Time};
+
+const MIB: u64 = 1 << 20;
+/// What the plan has patience for.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+type Told = (ServerId, PieceId, Range<u64>);
+
+/// All that is told, and the pieces of which nothing more is wanted.
+fn told(plan: &mut Plan, now: Time) -> (Vec<Told>, Vec<PieceId>) {
+    let (mut sent, mut ended) = (Vec::new(), Vec::new());
+    while let Some(order) = plan.poll_order(now) {
+        match order {
+            Order::Send { server, piece, range, .. } => sent.push((server, piece, range)),
+            Order::Shorten { piece, .. } => ended.push(piece),
+            _ => {}
+        }
+    }
+    (sent, ended)
+}
+
+#[test]
+fn who_alone_has_a_file_is_asked_for_it_again() {
+    let mut catalogue = Catalogue::new();
+    let (only, other) = (catalogue.add_server(), catalogue.add_server());
+    let file = catalogue.add_file(Bytes(MIB), &[only]).unwrap();
+    let mut plan = Plan::new(catalogue, Settings::default());
+    for server in [only, other] {
+        plan.handle_up(server, ServerProfile::at(Duration::from_millis(10)), Time::ZERO);
+    }
+    let (first, _) = told(&mut plan, Time::ZERO);
+    assert_eq!(first.iter().map(|(server, _, range)| (*server, range.clone())).collect::<Vec<_>>(), [(only, 0..MIB)]);
+    let (mut now, mut last) = (Time::ZERO, first[0].1);
+    for _ in 0..3 {
+        // It is taken for silent, then asked anew.
+        let begun = now;
+        let again = loop {
+            now = plan.next_timeout(now).expect("somebody is waited for").max(now);
+            let (again, ended) = told(&mut plan, now);
+            if !again.is_empty() {
+                assert_eq!(ended, [last], "both are not to come");
+                break again;
+            }
+        };
+        assert!(now.since(begun) >= PATIENCE && now.since(begun) <= PATIENCE * 3, "{:?}", now.since(begun));
+        assert_eq!(again.iter().map(|(server, _, range)| (*server, range.clone())).collect::<Vec<_>>(), [(only, 0..MIB)]);
+        last = again[0].1;
+    }
+    assert_eq!(plan.handle_arrived(last, 0..MIB, now), MIB);
+    assert!(plan.is_done() && plan.is_complete(file));
+}
