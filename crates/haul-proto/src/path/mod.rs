@@ -7,7 +7,6 @@ mod ecn;
 mod mtu;
 mod samples;
 mod skips;
-mod trains;
 mod witness;
 
 use std::net::SocketAddr;
@@ -15,7 +14,7 @@ use std::time::Duration;
 
 use haul_cc::{
     AckSample, Controller, ControllerChoice, DispersionMeter, EcnSample, Learned, OneWayDelay, Pacer, PathStart, RateSampler,
-    RttEstimator,
+    RttEstimator, Trains,
 };
 use haul_paths::{Duty, PeerAddress};
 use haul_units::{BitRate, Bytes, Time};
@@ -26,7 +25,6 @@ pub use ecn::EcnState;
 pub use mtu::MtuDiscovery;
 pub use samples::SentRun;
 pub use skips::Skips;
-pub use trains::Trains;
 
 use crate::config::TransportConfig;
 use crate::receive::Reporter;

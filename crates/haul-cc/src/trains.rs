@@ -7,8 +7,9 @@
 
 use std::time::Duration;
 
-use haul_cc::GROUP_TIME;
 use haul_units::{BitRate, Bytes};
+
+use crate::pacer::GROUP_TIME;
 
 /// Trains are not made shorter than what passes in this time: a processor cannot wake up for less.
 const WAKE_TIME: Duration = Duration::from_micros(50);
