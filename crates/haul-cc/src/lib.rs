@@ -41,7 +41,7 @@ pub use fixed::Fixed;
 pub use learned::Learned;
 pub use lfn::{Lfn, Mode};
 pub use one_way::OneWayDelay;
-pub use pacer::{GROUP_TIME, Pacer, quantum};
+pub use pacer::{Pacer, quantum};
 pub use path_start::PathStart;
 pub use rate_sampler::{AckReport, RateSample, RateSampler, SentState};
 pub use rtt::RttEstimator;

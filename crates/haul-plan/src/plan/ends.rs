@@ -127,8 +127,7 @@ impl Plan {
     pub(super) fn find_stalled(&mut self, now: Time) {
         let patience = self.settings.patience;
         for at in 0..self.servers.len() {
-            let is_needed = self.is_needed(at);
-            if self.servers[at].is_tried_again_at(patience, is_needed).is_some_and(|then| then <= now) {
+            if self.servers[at].is_tried_again_at(patience, || self.is_needed(at)).is_some_and(|then| then <= now) {
                 self.ask_anew(at, now);
                 self.servers[at].is_stalled = false;
                 self.servers[at].heard = now;

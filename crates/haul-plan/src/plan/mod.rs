@@ -265,7 +265,7 @@ impl Plan {
         }
         let patience = self.settings.patience;
         let stalls = self.servers.iter().enumerate().filter_map(|(at, server)| {
-            server.stalls_at(patience).or_else(|| server.is_tried_again_at(patience, self.is_needed(at)))
+            server.stalls_at(patience).or_else(|| server.is_tried_again_at(patience, || self.is_needed(at)))
         });
         let later = |time: Time| (time > now).then_some(time);
         let idle = self.servers.iter().filter(|server| server.is_usable() && server.files_left > 0);

@@ -191,8 +191,8 @@ impl Server {
     }
 
     /// One that was silent, and whose work others have done, may be told something again: nobody would hear that it is well otherwise. So may one that nobody else can stand in for.
-    pub fn is_tried_again_at(&self, patience: Duration, is_needed: bool) -> Option<Time> {
-        let rests = self.is_up && self.is_stalled && (self.pieces.is_empty() || is_needed);
+    pub fn is_tried_again_at(&self, patience: Duration, is_needed: impl FnOnce() -> bool) -> Option<Time> {
+        let rests = self.is_up && self.is_stalled && (self.pieces.is_empty() || is_needed());
         rests.then(|| self.heard + self.patience(patience) * 2)
     }
 

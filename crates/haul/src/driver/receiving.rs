@@ -93,11 +93,11 @@ impl Receiver {
     }
 
     fn take(&mut self, taken: Time, received: Received<'_>) {
-        let now = clock::now();
         if let Some(link) = self.known(received.train) {
             self.feed(&link, taken, received);
             return;
         }
+        let now = clock::now();
         let Received { from, to, ecn, train, segment_bytes, waited } = received;
         for datagram in train.chunks_mut(segment_bytes) {
             if self.is_further() && !self.takes_handshakes && is_handshake(datagram) {
