@@ -48,7 +48,7 @@ impl Pacer {
         }
     }
 
-    /// Trains that pass within `grouping` leave as a group; at most, and to start with, [`GROUP_TIME`]. Wake-ups are made up for that are late by
+    /// Trains that pass within `grouping` leave as a group; at most, and to start with, `GROUP_TIME` (200 us). Wake-ups are made up for that are late by
     /// a 64th of this round trip, within bounds; where trains do not leave in groups, because the path has no room for them, by the least only.
     pub fn set_bursts(&mut self, grouping: Duration, round_trip: Duration) {
         self.grouping = grouping.min(GROUP_TIME);
