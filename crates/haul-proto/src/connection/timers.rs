@@ -22,6 +22,17 @@ impl Connection {
         }
     }
 
+    /// Whether it is time alone that makes reports due: what arrives before [`Connection::report_due`] may wait where it is until then, if it is known when it came
+    /// ([`Origin::at`](super::Origin::at)).
+    pub fn reports_by_time(&self) -> bool {
+        self.paths.iter().all(|path| path.reporter.is_by_time())
+    }
+
+    /// Reports that are due before long leave now: for a driver that sends those of several connections when it wakes up.
+    pub fn hasten_reports(&mut self, now: Time) {
+        self.paths.iter_mut().for_each(|path| path.reporter.hasten(now));
+    }
+
     /// As [`Connection::poll_timeout`], but for reports.
     pub fn poll_timeout_besides_report(&self) -> Time {
         let handshake = self.handshake.as_ref().and_then(|handshake| handshake.poll_timeout()).unwrap_or(Time::NEVER);

@@ -156,6 +156,18 @@ impl Reporter {
         self.due
     }
 
+    /// Whether it is time alone that makes a report due: what comes before then may as well be looked at then.
+    pub const fn is_by_time(&self) -> bool {
+        self.coverage_limit == u64::MAX
+    }
+
+    /// A report that is due within half an interval leaves now, with others.
+    pub fn hasten(&mut self, now: Time) {
+        if self.due.since(now) <= self.interval / 2 {
+            self.due = self.due.min(now);
+        }
+    }
+
     /// The peer has confirmed reports up to `floor`, and tells its smoothed round-trip time.
     pub fn on_floor(&mut self, floor: u64, rtt: Duration) {
         self.window.raise_floor(floor);

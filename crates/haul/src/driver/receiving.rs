@@ -1,21 +1,23 @@
 //! The receive thread of a socket: an endpoint's, or that of a further path of one connection.
 //!
 //! Besides receiving it sends what its input causes, as long as that is short: reports above all. While trains for a connection come in, its reports
-//! are this thread's business, and the connection's send thread is left to sleep; when trains for another one come, the send thread gets its
-//! reports back.
+//! are this thread's business (`reports.rs`), and the connection's send thread is left to sleep. Until a report is due, trains that come thick and fast wait in the
+//! socket (`naps.rs`).
 
 use std::net::SocketAddr;
-use std::sync::{Arc, MutexGuard, Weak};
+use std::sync::{Arc, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
 use haul_proto::handshake::wire::is_handshake;
-use haul_proto::{ConnectionId, Handled, Origin, TRAIN_BYTES, data_destination};
+use haul_proto::{Handled, Origin, TRAIN_BYTES, data_destination};
 use haul_units::Time;
 
 use super::carriers::is_carried;
 use super::ecn;
 use super::link::Link;
+use super::naps::Naps;
+use super::reports::Reports;
 use super::shared::Shared;
 use super::state::State;
 use crate::clock;
@@ -40,31 +42,40 @@ struct Receiver {
     takes_handshakes: bool,
     /// For what the input causes to be sent.
     train: Vec<u8>,
-    /// The connection that the last train was for: on a busy path the next one is for it too.
-    last: Option<(ConnectionId, Weak<Link>)>,
-    /// The connection whose reports are sent here, and when the next one is due.
-    reporting: Option<(Weak<Link>, Time)>,
+    reports: Reports,
+    naps: Naps,
+    /// Those who are asked what they have to say, to be used again.
+    asked: Vec<Arc<Link>>,
 }
 
 impl Receiver {
     fn new(shared: Arc<Shared>, socket: Arc<Socket>, takes_handshakes: bool) -> Self {
-        Self { shared, socket, takes_handshakes, train: vec![0; TRAIN_BYTES], last: None, reporting: None }
+        let naps = Naps::new(socket.buffers().receive);
+        let (train, reports, asked) = (vec![0; TRAIN_BYTES], Reports::default(), Vec::new());
+        Self { shared, socket, takes_handshakes, train, reports, naps, asked }
     }
 
     fn run(mut self) {
         let mut batch = Batch::new(BATCH_TRAINS);
+        // Batches in a row that were full: more may be there.
+        let mut full = 0;
         loop {
-            let received = match &self.reporting {
-                Some((_, due)) if *due != Time::NEVER => self.socket.receive_within(&mut batch, due.since(clock::now())),
-                _ => self.socket.receive(&mut batch).map(Some),
+            let due = self.reports.due();
+            let received = if full > 0 {
+                self.socket.receive_within(&mut batch, Duration::ZERO)
+            } else if due == Time::NEVER {
+                self.socket.receive(&mut batch).map(Some)
+            } else {
+                self.nap(due);
+                self.socket.receive_within(&mut batch, due.since(clock::now()))
             };
             match received {
                 Ok(Some(0)) => return,
-                Ok(Some(_)) => {}
-                Ok(None) => {
-                    self.report();
-                    continue;
+                Ok(Some(count)) => {
+                    self.take_all(&mut batch);
+                    full = if count == BATCH_TRAINS { full + 1 } else { 0 };
                 }
+                Ok(None) => full = 0,
                 Err(error) if self.is_further() => {
                     // The path falls silent, and the others take over.
                     tracing::warn!(%error, local = %self.socket.local_addr(), "a path can no longer receive");
@@ -76,15 +87,32 @@ impl Receiver {
                     return;
                 }
             }
-            let taken = clock::now();
-            for received in batch.trains() {
-                if is_carried(received.from) {
-                    // Nobody is there.
-                    continue;
-                }
+            // A report tells of all that is there.
+            if full % BATCHES_MOST == 0 {
+                self.ask();
+            }
+        }
+    }
+
+    /// Leaves what comes where it is, if it is of use to nobody until `due`.
+    fn nap(&self, due: Time) {
+        if let Some(nap) = self.naps.length(clock::now(), due).filter(|_| self.reports.are_by_time()) {
+            thread::park_timeout(nap);
+        }
+    }
+
+    fn take_all(&mut self, batch: &mut Batch) {
+        let taken = clock::now();
+        let (mut trains, mut bytes) = (0, 0);
+        for received in batch.trains() {
+            trains += 1;
+            bytes += received.train.len() as u64;
+            // Nobody is at a carrier's address.
+            if !is_carried(received.from) {
                 self.take(taken, received);
             }
         }
+        self.naps.on_received(taken, trains, bytes);
     }
 
     /// Whether the socket is that of a further path.
@@ -129,51 +157,36 @@ impl Receiver {
 
     /// The link that a train of data packets is for, if there is one. All datagrams of a train have one sender and one flow, but they
     /// may be for different connections: then the transport sees foreign packets and drops them, which costs a retransmission.
-    fn known(&mut self, train: &[u8]) -> Option<Arc<Link>> {
+    fn known(&self, train: &[u8]) -> Option<Arc<Link>> {
         let id = data_destination(train)?;
-        if let Some((_, link)) = self.last.as_ref().filter(|(last, _)| *last == id)
-            && let Some(link) = link.upgrade()
-        {
-            return Some(link);
-        }
-        let link = self.shared.link(id)?;
-        self.last = Some((id, Arc::downgrade(&link)));
-        Some(link)
+        self.reports.find(id).or_else(|| self.shared.link(id))
     }
 
-    /// Nothing has come for so long that a report may be due.
-    fn report(&mut self) {
-        let Some((link, due)) = &mut self.reporting else { return };
-        let Some(link) = link.upgrade() else {
-            self.reporting = None;
-            return;
-        };
+    /// Sends what the connections have to say that have been given something, and the reports that are due.
+    fn ask(&mut self) {
         let now = clock::now();
-        if now < *due {
-            return;
+        let mut asked = std::mem::take(&mut self.asked);
+        self.reports.choose(now, SOON, &mut asked);
+        for link in asked.drain(..) {
+            let mut state = link.lock();
+            state.connection.hasten_reports(now);
+            self.answer(&link, state, now);
         }
-        let state = link.lock();
-        self.answer(&link, state, now);
+        self.asked = asked;
     }
 
-    /// From now on the reports of `link` are sent here; the send thread of the last one gets its own back.
+    /// From now on the reports of `link` are sent here; the send thread of one that has been silent for longer gets its own back.
     fn take_over_reports(&mut self, link: &Arc<Link>) {
-        if let Some((last, _)) = &self.reporting {
-            if last.as_ptr() == Arc::as_ptr(link) {
-                return;
+        if let Some(displaced) = self.reports.on_fed(link) {
+            let mut state = displaced.lock();
+            state.reports_by_receiver = false;
+            let wake_sender = state.asleep_until.is_some_and(|until| state.timeout() < until || state.connection.wants_data());
+            if wake_sender {
+                state.asleep_until = None;
             }
-            if let Some(last) = last.upgrade() {
-                let mut state = last.lock();
-                state.reports_by_receiver = false;
-                let wake_sender = state.asleep_until.is_some_and(|until| state.timeout() < until);
-                if wake_sender {
-                    state.asleep_until = None;
-                }
-                drop(state);
-                last.wake(wake_sender, Vec::new());
-            }
+            drop(state);
+            displaced.wake(wake_sender, Vec::new());
         }
-        self.reporting = Some((Arc::downgrade(link), Time::NEVER));
     }
 
     /// Sends what a connection has to say if its send thread sleeps: reports and frames; of a train of data the first, then the send thread
@@ -201,12 +214,11 @@ impl Receiver {
         }
         // A send thread that is awake looks after the reports when it goes to sleep.
         state.reports_by_receiver = state.asleep_until.is_some();
-        if let Some((_, due)) = &mut self.reporting {
-            *due = if state.reports_by_receiver { state.connection.report_due() } else { Time::NEVER };
-        }
+        let due = if state.reports_by_receiver { state.connection.report_due() } else { Time::NEVER };
+        self.reports.on_asked(link, due, state.connection.reports_by_time());
     }
 
-    /// Hands a train, taken from the socket then, to its connection, then sends what that caused if the send thread sleeps.
+    /// Hands a train, taken from the socket then, to its connection. What that caused is sent once all that was taken with it has been handed over, or at once where the peer counts on it.
     fn feed(&mut self, link: &Arc<Link>, taken: Time, received: Received<'_>) {
         let Received { from, to, ecn, train, segment_bytes, waited } = received;
         let (now, origin) = (clock::now(), Origin { from, ecn: ecn::from_bits(ecn), at: taken.before(waited) });
@@ -225,7 +237,11 @@ impl Receiver {
         let reset_token = state.connection.peer_reset_token();
         let announce = state.connected && state.connection.is_presentable() && std::mem::take(&mut state.incoming);
 
-        self.answer(link, state, now);
+        if state.connection.reports_by_time() {
+            drop(state);
+        } else {
+            self.answer(link, state, now);
+        }
         link.wake(false, woken);
         if connected {
             self.shared.on_connected(link.id, reset_token);
@@ -307,3 +323,7 @@ fn feed_carried(shared: &Shared, link: &Arc<Link>, now: Time, from: SocketAddr, 
 
 /// Trains taken from the kernel at once.
 const BATCH_TRAINS: usize = 8;
+/// Full batches that are taken before anything is said of them.
+const BATCHES_MOST: u32 = 8;
+/// Reports that are due within so much time may leave with one that is due: half of the longest time that they are apart.
+const SOON: Duration = Duration::from_micros(2500);
