@@ -1,4 +1,4 @@
-//! A server that is well, but never sends what it was told: an order was lost on its way, or is forgotten there.
+//! Servers that are silent for a time: an order was lost on its way or is forgotten there, or what was told comes late.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 use std::ops::Range;
@@ -55,4 +55,31 @@ fn who_alone_has_a_file_is_asked_for_it_again() {
     }
     assert_eq!(plan.handle_arrived(last, 0..MIB, now), MIB);
     assert!(plan.is_done() && plan.is_complete(file));
+}
+
+#[test]
+fn who_is_heard_again_is_not_told_the_same_twice() {
+    let mut catalogue = Catalogue::new();
+    let only = catalogue.add_server();
+    let files: Vec<_> = (0..3).map(|_| catalogue.add_file(Bytes(64 * MIB), &[only]).unwrap()).collect();
+    let mut plan = Plan::new(catalogue, Settings::default());
+    plan.handle_up(only, ServerProfile::at(Duration::from_millis(10)), Time::ZERO);
+    let (mut open, _) = told(&mut plan, Time::ZERO);
+    // Silent, and taken for that; then the first mebibyte comes all the same.
+    let now = plan.next_timeout(Time::ZERO).expect("it is waited for");
+    assert_eq!(told(&mut plan, now), (vec![], vec![]));
+    assert!(plan.server(only).is_stalled);
+    let mut now = now + PATIENCE / 2;
+    while let Some((_, piece, range)) = open.first().cloned() {
+        let come = range.start..range.end.min(range.start + MIB);
+        assert_eq!(plan.handle_arrived(piece, come.clone(), now), MIB, "nothing comes twice");
+        open[0].2.start = come.end;
+        open.retain(|(_, _, range)| !range.is_empty());
+        let (sent, ended) = told(&mut plan, now);
+        assert_eq!(ended, []);
+        open.extend(sent);
+        now += Duration::from_millis(10);
+    }
+    assert!(plan.is_done() && files.into_iter().all(|file| plan.is_complete(file)));
+    assert_eq!(plan.status().wasted, Bytes(0));
 }

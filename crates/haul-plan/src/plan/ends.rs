@@ -105,6 +105,15 @@ impl Plan {
         self.balanced.is_stale = true;
     }
 
+    /// A server that was silent is heard again: what it was told comes, as far as nobody else has been told it since.
+    pub(super) fn claim_all(&mut self, server: ServerId) {
+        for piece in &self.servers[server.index()].pieces {
+            let known = &self.pieces[piece];
+            self.work.claim(&self.catalogue, known.file, &known.range);
+        }
+        self.balanced.is_stale = true;
+    }
+
     /// Whether there is something to be told that only this server could send.
     pub(super) fn is_needed(&self, at: usize) -> bool {
         let is_alone = |set: SetId| {

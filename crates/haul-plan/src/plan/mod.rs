@@ -176,12 +176,13 @@ impl Plan {
         let is_over = after == 0;
         let sender = &mut self.servers[server.index()];
         sender.outstanding -= before - after;
-        if sender.is_stalled {
-            self.balanced.is_stale = true;
-        }
+        let was_stalled = sender.is_stalled;
         sender.on_arrived(bytes, now);
+        if was_stalled {
+            self.claim_all(server);
+        }
         let (fresh, is_whole) = self.work.arrived(&self.catalogue, file, &range);
-        sender.delivered += fresh;
+        self.servers[server.index()].delivered += fresh;
         self.wasted += bytes - fresh;
         self.work.forget_arrived(&self.catalogue, file, &range);
         if is_whole {

@@ -268,15 +268,35 @@ impl Work {
 
     /// What has come need not be told to anybody: takes it out of what is still to be.
     pub fn forget_arrived(&mut self, catalogue: &Catalogue, file: FileId, range: &Range<u64>) {
+        self.forget(catalogue, file, range, |begun, gap| begun.coverage.missing_in(gap).collect());
+    }
+
+    /// A range comes after all from where it was told first: takes it out of what is still to be told.
+    pub fn claim(&mut self, catalogue: &Catalogue, file: FileId, range: &Range<u64>) {
+        self.forget(catalogue, file, range, |_, gap| {
+            let before = gap.start..gap.end.min(range.start);
+            let after = gap.start.max(range.end)..gap.end;
+            [before, after].into_iter().filter(|rest| !rest.is_empty()).collect()
+        });
+    }
+
+    /// Takes something out of what is still to be told, if that has anything in common with `range`: of each part of it, `left` is left.
+    fn forget(
+        &mut self,
+        catalogue: &Catalogue,
+        file: FileId,
+        range: &Range<u64>,
+        left: impl Fn(&Begun, Range<u64>) -> Vec<Range<u64>>,
+    ) {
         let Some(begun) = self.begun.get_mut(&file) else { return };
         if !begun.unassigned.iter().any(|gap| gap.start < range.end && range.start < gap.end) {
             return;
         }
         let before = length(&begun.unassigned);
-        begun.unassigned = begun.unassigned.iter().flat_map(|gap| begun.coverage.missing_in(gap.clone())).collect();
+        begun.unassigned = begun.unassigned.iter().flat_map(|gap| left(begun, gap.clone())).collect();
         let after = length(&begun.unassigned);
         let is_exhausted = begun.unassigned.is_empty();
-        let group = self.group_mut(catalogue.set(file));
+        let group = &mut self.groups[catalogue.set(file).0 as usize];
         group.pending -= before - after;
         group.ready -= usize::from(is_exhausted);
         self.pending -= before - after;
