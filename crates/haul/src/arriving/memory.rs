@@ -16,7 +16,7 @@ use super::spares::Spares;
 pub(crate) struct BlockMemory {
     held: AtomicUsize,
     limit: AtomicUsize,
-    /// Of the endpoint.
+    /// Of the process.
     spares: Arc<Spares>,
 }
 

@@ -1,8 +1,9 @@
-//! Buffers that nobody uses, for the next blocks of any connection of an endpoint.
+//! Buffers that nobody uses, for the next blocks of any connection of this process.
 //!
-//! Memory that is new costs as much as what is decrypted into it: the system clears each page. Connections of one endpoint have their highs at different times, so what one does not need is for the next.
+//! Memory that is new costs as much as what is decrypted into it: the system clears each page. Connections have their highs at different times, so what one does not need is for the next; a
+//! client of many servers has an endpoint for each.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// The buffers. They count for no connection until one takes them.
 #[derive(Debug, Default)]
@@ -17,6 +18,12 @@ struct Kept {
 }
 
 impl Spares {
+    /// Those of this process.
+    pub(crate) fn of_this_process() -> Arc<Self> {
+        static SPARES: LazyLock<Arc<Spares>> = LazyLock::new(Arc::default);
+        SPARES.clone()
+    }
+
     /// A connection may want some.
     pub(super) fn enter(&self) {
         self.kept().users += 1;

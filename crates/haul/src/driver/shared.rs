@@ -62,7 +62,7 @@ impl Shared {
             patience,
             calls: Arc::default(),
             carriers: Arc::default(),
-            spares: Arc::default(),
+            spares: Spares::of_this_process(),
             abandoned: AtomicBool::new(false),
         })
     }
