@@ -33,6 +33,8 @@ pub(crate) struct Link {
     /// To whoever looks after it as long as it has no send thread.
     calls: Arc<Calls>,
     has_thread: AtomicBool,
+    /// Nobody looks after it any more: what comes for it is not for it.
+    gone: AtomicBool,
     /// Blocks have been given back: credit may be due.
     consumed: AtomicBool,
     pub(crate) carriers: Arc<Carriers>,
@@ -65,8 +67,8 @@ impl Link {
         let queues = Queues::new(connection.memory(), spares);
         connection.provide_sinks(queues.sinks());
         let state = State::new(connection, queues);
-        let (state, alarm, [has_thread, consumed]) = (Mutex::new(state), Condvar::new(), Default::default());
-        Arc::new(Self { id, sockets, ways, state, alarm, calls, has_thread, consumed, carriers })
+        let (state, alarm, [has_thread, gone, consumed]) = (Mutex::new(state), Condvar::new(), Default::default());
+        Arc::new(Self { id, sockets, ways, state, alarm, calls, has_thread, gone, consumed, carriers })
     }
 
     /// Whether it has a send thread.
@@ -77,6 +79,16 @@ impl Link {
     /// It has a send thread from now on, or none after all.
     pub(super) fn set_has_thread(&self, has_thread: bool) {
         self.has_thread.store(has_thread, Ordering::Release);
+    }
+
+    /// Whether it has been forgotten by its endpoint; handles may still be there.
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Acquire)
+    }
+
+    /// Nobody looks after it any more.
+    pub(super) fn set_gone(&self) {
+        self.gone.store(true, Ordering::Release);
     }
 
     /// Whether the application is still to admit the client.

@@ -29,9 +29,10 @@ pub(super) struct Entry {
 }
 
 impl Reports {
-    /// The connection of this number, if it is one of them.
+    /// The connection of this number, if it is one of them and not over.
     pub(super) fn find(&self, id: ConnectionId) -> Option<Arc<Link>> {
-        self.heard.iter().rev().find(|entry| entry.id == id).and_then(|entry| entry.link.upgrade())
+        let link = self.heard.iter().rev().find(|entry| entry.id == id).and_then(|entry| entry.link.upgrade());
+        link.filter(|link| !link.is_gone())
     }
 
     /// Something has come for a connection. Returns the one that gives way to it, if its reports are for its send thread now.

@@ -124,7 +124,10 @@ impl Shared {
 
     /// A connection is not driven after all.
     pub(super) fn remove(&self, id: ConnectionId) {
-        self.links.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        let removed = self.links.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        if let Some(link) = removed {
+            link.set_gone();
+        }
     }
 
     /// Clients that have not been admitted.

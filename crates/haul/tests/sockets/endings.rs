@@ -75,6 +75,32 @@ fn a_peer_that_falls_silent_times_out() {
 }
 
 #[test]
+fn who_missed_the_end_hears_of_it_though_the_other_side_has_its_handle() {
+    let relay = Relay::start(Faults::default());
+    let (mut client_config, server_config) = configs();
+    client_config.transport.idle_timeout = Duration::from_secs(10);
+    let server = Endpoint::listen("127.0.0.1:0".parse().expect("an address"), server_config).expect("binds");
+    relay.forward_to(server.local_addr());
+    let client = Endpoint::bind("127.0.0.1:0".parse().expect("an address")).expect("binds");
+    let near = client.connect(relay.addr(), client_config).expect("connects");
+    let far = accept(&server);
+    let mut send = near.open_uni().expect("a stream");
+    send.write_all(b"still there?").expect("writes");
+    send.finish().expect("finishes");
+    send.wait_acknowledged().expect("arrives");
+    relay.mute(true);
+    far.close(1, "over");
+    // For it says so for a while, to everyone who has not heard it.
+    crate::support::pause(Duration::from_secs(2));
+    relay.mute(false);
+    let mut send = near.open_uni().expect("as far as is known here");
+    send.write_all(b"and now?").expect("writes");
+    let end = near.closed();
+    assert!(matches!(end, ConnectionError::Ended(CloseReason::Reset | CloseReason::Peer { .. })), "{end:?}");
+    assert_eq!(far.closed(), ConnectionError::ClosedHere);
+}
+
+#[test]
 fn an_idle_connection_is_kept_alive() {
     let pair = pair_with("127.0.0.1:0", Options::default(), |client, server| {
         client.transport.idle_timeout = Duration::from_millis(500);

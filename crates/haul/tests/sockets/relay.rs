@@ -30,6 +30,8 @@ struct Shared {
     client: Mutex<Option<SocketAddr>>,
     server: Mutex<Option<SocketAddr>>,
     stop: AtomicBool,
+    /// What the server says is lost.
+    mute: AtomicBool,
     harmed: AtomicU64,
 }
 
@@ -41,6 +43,7 @@ impl Relay {
             client: Mutex::default(),
             server: Mutex::default(),
             stop: AtomicBool::new(false),
+            mute: AtomicBool::new(false),
             harmed: AtomicU64::new(0),
         });
         let run = |outward| {
@@ -58,6 +61,11 @@ impl Relay {
 
     pub fn forward_to(&self, server: SocketAddr) {
         *self.shared.server.lock().expect("no panic") = Some(server);
+    }
+
+    /// Whether all that the server says is lost from now on.
+    pub fn mute(&self, mute: bool) {
+        self.shared.mute.store(mute, Ordering::Relaxed);
     }
 
     /// From now on the server sees the client at another address.
@@ -107,6 +115,9 @@ impl Shared {
                 }
                 // Quiet: what was held back goes.
                 Err(_) => ready.extend(delayed.drain(..).map(|(_, datagram)| datagram)),
+            }
+            if !outward && self.mute.load(Ordering::Relaxed) {
+                continue;
             }
             let target = if outward { &self.server } else { &self.client };
             if let Some(target) = *target.lock().expect("no panic") {
