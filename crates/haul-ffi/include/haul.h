@@ -315,7 +315,7 @@ int64_t haul_recvfile(haul_t stream, int fd, int64_t *offset, int64_t size, haul
 
 #define HAUL_OPT_SNDTIMEO 1      /* any handle: ms that sending, opening and flushing wait; -1 for ever (default), 0 not at all */
 #define HAUL_OPT_RCVTIMEO 2      /* any handle: ms that receiving and accepting wait; -1 for ever (default), 0 not at all */
-#define HAUL_OPT_CONNTIMEO 3     /* endpoint: ms that a handshake may take, 1 or more; 5000 */
+#define HAUL_OPT_CONNTIMEO 3     /* endpoint: ms that a handshake may take, 1 or more; 5000. Who listens: ms that a client may wait to be accepted; 10000 */
 #define HAUL_OPT_MEMORY 4        /* endpoint, connection: bytes buffered in each direction, at most; 1 GiB */
 #define HAUL_OPT_STREAM_WINDOW 5 /* endpoint: bytes that a peer may send ahead of the reader of a new ordered stream; 16 MiB */
 #define HAUL_OPT_MAX_PACKET 6    /* endpoint: the largest packet to try, UDP payload, 1200 to 65507; 8972 */

@@ -186,7 +186,8 @@ impl Endpoint {
         let seed = self.rng.next_seed();
         let server = self.server.as_ref().ok_or(AnswerError::NotListening)?;
         let params = Connection::params(&server.config.transport, self.reset_key.token(local));
-        let params = ServerParams::new(server.tls.clone(), params, local.0);
+        let timeout = server.config.admission.deadline;
+        let params = ServerParams { timeout, ..ServerParams::new(server.tls.clone(), params, local.0) };
         let (handshake, answer) = Handshake::carried(now, params, opening)?;
         let arrival = Arrival { side: Side::Server, local, remote: None, config: server.config.transport.clone(), seed };
         self.connections.insert(local, None);
@@ -246,7 +247,8 @@ impl Endpoint {
         if is_confined {
             params.features |= feature::CONFINED;
         }
-        let Ok(handshake) = Handshake::server(now, ServerParams::new(server.tls.clone(), params, local.0), initial) else {
+        let params = ServerParams { timeout: admission.deadline, ..ServerParams::new(server.tls.clone(), params, local.0) };
+        let Ok(handshake) = Handshake::server(now, params, initial) else {
             return Handled::Ignore;
         };
         let arrival = Arrival { side: Side::Server, local, remote: Some(from), config, seed };

@@ -16,7 +16,7 @@ const PLACES_OF_SOURCE: usize = 256;
 pub struct Admission {
     /// What admits them.
     pub by: AdmittedBy,
-    /// A client whose connection the application has not admitted so long after its first datagram is gone. Default: 10 s.
+    /// A client whose connection the application has not admitted so long after its first datagram is gone, whether or not its handshake is complete. Default: 10 s.
     pub deadline: Duration,
     /// Strangers at once. Default: 1024.
     pub places: usize,

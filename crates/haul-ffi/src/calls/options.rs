@@ -98,7 +98,7 @@ fn configure(settings: &mut Settings, option: Opt, value: i64) {
     let milliseconds = Duration::from_millis(value as u64);
     let transport = &mut settings.transport;
     match option {
-        Opt::ConnectTimeout => settings.connect_timeout = milliseconds,
+        Opt::ConnectTimeout => settings.connect_timeout = Some(milliseconds),
         Opt::Memory => transport.memory = Bytes(value as u64),
         Opt::StreamWindow => transport.stream_window = Bytes(value as u64),
         Opt::MaxPacket => transport.max_packet = value as u16,
@@ -126,7 +126,7 @@ fn get(entry: &Entry, option: Opt) -> Outcome<i64> {
     let settings = place.settings();
     let transport = &settings.transport;
     Ok(match option {
-        Opt::ConnectTimeout => settings.connect_timeout.as_millis() as i64,
+        Opt::ConnectTimeout => settings.connect_timeout_of_clients().as_millis() as i64,
         Opt::Memory => transport.memory.as_u64() as i64,
         Opt::StreamWindow => transport.stream_window.as_u64() as i64,
         Opt::MaxPacket => transport.max_packet.into(),

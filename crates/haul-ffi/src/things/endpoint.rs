@@ -28,13 +28,21 @@ pub struct Settings {
     pub trust: Trust,
     pub protocols: Vec<Vec<u8>>,
     pub transport: TransportConfig,
-    pub connect_timeout: Duration,
+    /// As it was said: a client and a server have defaults of their own.
+    pub connect_timeout: Option<Duration>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        let ClientConfig { transport, connect_timeout, .. } = ClientConfig::new(PeerTrust::Anyone);
-        Self { identity: None, trust: Trust::default(), protocols: Vec::new(), transport, connect_timeout }
+        let ClientConfig { transport, .. } = ClientConfig::new(PeerTrust::Anyone);
+        Self { identity: None, trust: Trust::default(), protocols: Vec::new(), transport, connect_timeout: None }
+    }
+}
+
+impl Settings {
+    /// How long a handshake of ours may take.
+    pub fn connect_timeout_of_clients(&self) -> Duration {
+        self.connect_timeout.unwrap_or_else(|| ClientConfig::new(PeerTrust::Anyone).connect_timeout)
     }
 }
 
@@ -84,6 +92,7 @@ impl Place {
             let mut config = ServerConfig::new(identity, settings.trust.to_peer_trust()?);
             config.protocols.clone_from(&settings.protocols);
             config.transport = settings.transport.clone();
+            config.admission.deadline = settings.connect_timeout.unwrap_or(config.admission.deadline);
             signals::blocked(|| Endpoint::listen(address, config))?
         } else {
             signals::blocked(|| Endpoint::bind(address))?
@@ -100,7 +109,7 @@ impl Place {
         config.identity.clone_from(&settings.identity);
         config.protocols.clone_from(&settings.protocols);
         config.transport = settings.transport.clone();
-        config.connect_timeout = settings.connect_timeout;
+        config.connect_timeout = settings.connect_timeout_of_clients();
         if self.bound.get().is_none() {
             let any = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
             self.bind(&settings, SocketAddr::new(any, 0), false)?;

@@ -71,6 +71,21 @@ static void reasons(void) {
     part(&pair);
 }
 
+/* Nobody accepts: the client goes as soon as the server has no patience any more, in its handshake or after it. */
+static void kept_waiting(void) {
+    char fingerprint[HAUL_FINGERPRINT_SIZE];
+    struct sockaddr_in address;
+    haul_t server = listening_for(300, &address, fingerprint), client = haul_endpoint();
+    EXPECT(haul_trust_fingerprint(client, fingerprint) == 0 && haul_setopt(client, HAUL_OPT_CONNTIMEO, 60000) == 0);
+    haul_t near = haul_connect(client, (struct sockaddr *)&address, sizeof address);
+    if (near > 0) {
+        REFUSED(haul_closed(near), HAUL_EPEERCLOSED, "in time");
+    }
+    haul_setopt(server, HAUL_OPT_RCVTIMEO, 0);
+    REFUSED(haul_accept(server, NULL, NULL), HAUL_EAGAIN, "without waiting");
+    EXPECT((near < 0 || haul_close(near) == 0) && haul_close(client) == 0 && haul_close(server) == 0);
+}
+
 /* Halves: ended, reset, stopped, closed without being ended. */
 static void halves(void) {
     struct pair pair = connected();
@@ -141,6 +156,7 @@ int main(int count, char **arguments) {
         close_in_order(number);
     }
     reasons();
+    kept_waiting();
     halves();
     twice_started();
     /* Everything that is still open ends with the library, and no number of before is one of after. */

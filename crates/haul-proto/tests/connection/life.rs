@@ -9,7 +9,7 @@ use haul_proto::{
 };
 use haul_scenarios::{End, Way};
 use haul_sim::{LossModel, Network};
-use haul_units::{BitRate, Bytes, Ratio};
+use haul_units::{BitRate, Bytes, Ratio, Time};
 
 use crate::harness::{CLIENT, Path, SERVER, configs, connected, ms, pair, pair_of, upload};
 
@@ -28,6 +28,19 @@ fn the_handshake_takes_two_round_trips_with_the_cookie() {
     let mut network = pair(path(), &transport());
     let at = connected(&mut network);
     assert!(at.as_nanos() < 140_000_000, "{at}");
+}
+
+/// Each side is slow: from its first datagram with a cookie to its last the client takes 12 s.
+#[test]
+fn a_server_has_the_patience_with_a_handshake_that_it_has_with_strangers() {
+    let at_last = |deadline: Option<Duration>| {
+        let (client, mut server) = configs(&transport());
+        server.admission.deadline = deadline.unwrap_or(server.admission.deadline);
+        let mut network = pair_of(Path::new(RATE, Duration::from_secs(12)), client, server);
+        network.run_until(Time::ZERO + Duration::from_secs(60), |network| network.endpoint(SERVER).connected_at.is_some())
+    };
+    assert!(at_last(Some(Duration::from_secs(30))));
+    assert!(!at_last(None), "10 s is all that a stranger has by default");
 }
 
 #[test]
