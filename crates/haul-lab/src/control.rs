@@ -102,9 +102,14 @@ impl Control {
         self.wake_up();
     }
 
-    /// Readable when there is a request.
+    /// Readable when there is a request, until [`Control::on_woken`].
     pub fn wake_fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
+    }
+
+    /// The thread's side: [`Control::wake_fd`] was readable. It must not stay so, whether or not the request that made it so is there still.
+    pub fn on_woken(&self) {
+        let _ = rustix::io::read(&self.wake, &mut [0u8; 8]);
     }
 
     /// The thread's side: what is asked, if anything is.
@@ -112,8 +117,6 @@ impl Control {
         if !self.rung.swap(false, Ordering::AcqRel) {
             return None;
         }
-        // It may have been read for an earlier request.
-        let _ = rustix::io::read(&self.wake, &mut [0u8; 8]);
         let mut state = self.lock();
         Some(Request { config: state.config.take(), stop: state.stop, asked: state.asked })
     }
@@ -127,13 +130,40 @@ impl Control {
     }
 
     fn wake_up(&self) {
+        // Before the thread is woken, which has nothing to wait for then: it has the higher priority, and this one may not get its processor back for long.
+        self.rung.store(true, Ordering::Release);
         // The only failure is a counter at its limit, and then it is readable.
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
-        // After that: who sees this can read the counter, and it does not stay readable without this being set.
-        self.rung.store(true, Ordering::Release);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    fn is_readable(control: &Control) -> bool {
+        let wake = control.wake_fd();
+        poll(&mut [PollFd::new(&wake, PollFlags::IN)], Some(&rustix::event::Timespec::default())).is_ok_and(|ready| ready == 1)
+    }
+
+    #[test]
+    fn a_request_is_heard_once_and_wakes_once() {
+        let control = Control::new().expect("an eventfd");
+        assert!(control.take().is_none() && !is_readable(&control));
+        control.stop();
+        // Seen before the thread was woken for it: being woken is no other request, and does not last.
+        assert!(control.take().is_some_and(|request| request.stop));
+        assert!(is_readable(&control));
+        control.on_woken();
+        assert!(!is_readable(&control) && control.take().is_none());
+        control.set(LinkConfig::default());
+        assert!(is_readable(&control));
+        control.on_woken();
+        assert!(control.take().is_some_and(|request| request.config.is_some()), "woken first, it is there all the same");
     }
 }

@@ -206,6 +206,9 @@ impl<P: Ports> Worker<P> {
             self.ports.inputs(&mut self.inputs);
         }
         self.inputs.wait(wake_at.map(|at| at.since(time)));
+        if self.inputs.is_first_ready() {
+            self.control.on_woken();
+        }
     }
 
     fn answer(&mut self, request: &Request) {
@@ -226,6 +229,11 @@ impl Inputs {
     /// One more.
     pub fn add(&mut self, fd: BorrowedFd<'_>) {
         self.0.push(libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+    }
+
+    /// Whether the one that was added first can be read.
+    fn is_first_ready(&self) -> bool {
+        self.0.first().is_some_and(|first| first.revents != 0)
     }
 
     fn wait(&mut self, timeout: Option<Duration>) {
