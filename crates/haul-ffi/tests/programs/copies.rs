@@ -10,7 +10,7 @@ use haul_peer::keys::{self, KnownHosts};
 use haul_peer::{DaemonHost, StateDir};
 use haul_units::Cancel;
 
-use crate::support::{Workshop, builds_of_copies, run};
+use crate::support::{Workshop, builds_with_servers, run};
 
 /// Serves `count` copies to and from `root`, and has the client's directory of keys know it; gives its port.
 fn serve(root: &Path, state: &Path, count: usize) -> u16 {
@@ -53,7 +53,7 @@ fn trees_go_and_come() {
     }
     fs::write(source.join("small"), "content").expect("a file");
     fs::write(source.join("deep/large"), vec![7; 5 << 20]).expect("a file");
-    for (turn, build) in builds_of_copies().into_iter().enumerate() {
+    for (turn, build) in builds_with_servers().into_iter().enumerate() {
         let target = format!("turn{turn}");
         fs::create_dir(root.join(&target)).expect("a directory");
         fs::create_dir(back.join(&target)).expect("a directory");
@@ -78,7 +78,7 @@ fn a_fleet_sends_and_fetches() {
     for number in 0..4_u8 {
         fs::write(source.join(format!("part{number}")), vec![number; 300_000]).expect("a file");
     }
-    for (turn, build) in builds_of_copies().into_iter().enumerate() {
+    for (turn, build) in builds_with_servers().into_iter().enumerate() {
         let servers: Vec<_> = (1..=3)
             .map(|number| {
                 let root = place.path(&format!("root{turn}-{number}"));

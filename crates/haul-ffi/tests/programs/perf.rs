@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haul_perf::{Server, ServerSettings};
 use haul_units::Cancel;
 
-use crate::support::{Workshop, builds, run};
+use crate::support::{Workshop, builds_with_servers, run};
 
 #[test]
 fn a_path_is_measured() {
@@ -15,7 +15,7 @@ fn a_path_is_measured() {
     let stopped = stop.clone();
     let serving = std::thread::spawn(move || server.run(&stopped, Arc::new(())));
     let place = Workshop::open();
-    for build in builds() {
+    for build in builds_with_servers() {
         let mut command = place.program("tests/c/perf.c", build);
         command.args([&port, &key]);
         run(command);

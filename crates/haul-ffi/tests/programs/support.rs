@@ -54,8 +54,8 @@ pub fn builds() -> Vec<Build> {
     vec![Build::Plain, Build::Sanitized]
 }
 
-/// The same for copies and fleets, which give a server 5 s to answer, whoever asks: on a machine that is busy a handshake under valgrind takes longer. `HAUL_VALGRIND=all` has them run there too.
-pub fn builds_of_copies() -> Vec<Build> {
+/// The same for copies, fleets and measurements: they give a server 5 s to answer, or it gives them 10 s to begin, and on a machine that is busy a handshake under valgrind takes longer. `HAUL_VALGRIND=all` has them run there too.
+pub fn builds_with_servers() -> Vec<Build> {
     let watched = env::var_os("HAUL_VALGRIND").is_some_and(|which| which == "all");
     builds().into_iter().filter(|build| watched || *build != Build::Watched).collect()
 }
