@@ -45,6 +45,11 @@ static inline struct sockaddr_in loopback(unsigned short port) {
     return address;
 }
 
+/* Under valgrind, beside other tests, a handshake takes seconds, and so does the way to haul_accept(). */
+static inline void be_patient(haul_t endpoint) {
+    EXPECT(haul_setopt(endpoint, HAUL_OPT_CONNTIMEO, 60000) == 0);
+}
+
 struct pair {
     haul_t server;
     haul_t client;
@@ -62,7 +67,6 @@ static inline haul_t listening_for(int64_t patience_ms, struct sockaddr_in *addr
     EXPECT(server > 0);
     EXPECT(haul_set_identity(server, identity) == 0);
     EXPECT(haul_trust_anyone(server) == 0);
-    /* Under valgrind, beside other tests, a handshake takes seconds, and so does the way to haul_accept(). */
     EXPECT(haul_setopt(server, HAUL_OPT_CONNTIMEO, patience_ms) == 0);
     *address = loopback(0);
     EXPECT(haul_listen(server, (struct sockaddr *)address, sizeof *address) == 0);
@@ -85,7 +89,7 @@ static inline struct pair endpoints(void) {
     pair.client = haul_endpoint();
     EXPECT(pair.client > 0);
     EXPECT(haul_trust_fingerprint(pair.client, fingerprint) == 0);
-    EXPECT(haul_setopt(pair.client, HAUL_OPT_CONNTIMEO, 60000) == 0);
+    be_patient(pair.client);
     return pair;
 }
 

@@ -200,6 +200,7 @@ static void wrong_times(struct pair *pair) {
     char other[HAUL_FINGERPRINT_SIZE];
     EXPECT(haul_fingerprint(identity, other, sizeof other) == 0);
     EXPECT(haul_trust_fingerprint(fresh, other) == 0);
+    be_patient(fresh);
     REFUSED(haul_connect(fresh, (struct sockaddr *)&pair->address, sizeof pair->address), HAUL_EUNTRUSTED, "SHA256:");
     EXPECT(haul_fault(HAUL_EUNTRUSTED) == HAUL_FAULT_PEER);
     /* Nobody there. */

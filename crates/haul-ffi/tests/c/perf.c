@@ -18,8 +18,7 @@ int main(int count, char **arguments) {
     EXPECT(count == 3 && haul_startup() == 0);
     haul_t client = haul_endpoint();
     EXPECT(haul_trust_fingerprint(client, arguments[2]) == 0 && haul_add_protocol(client, HAUL_PERF_PROTOCOL) == 0);
-    /* Under valgrind, beside other tests, a handshake takes seconds. */
-    EXPECT(haul_setopt(client, HAUL_OPT_CONNTIMEO, 60000) == 0);
+    be_patient(client);
     struct sockaddr_in address = loopback((unsigned short)atoi(arguments[1]));
     struct heard heard = {0};
     struct haul_perf_request request = {.size = sizeof request, .bytes = 3000000, .interval = on_interval, .context = &heard};

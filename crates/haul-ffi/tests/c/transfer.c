@@ -210,6 +210,7 @@ static void keys(void) {
     EXPECT(haul_fingerprint(first, far_key, sizeof far_key) == 0);
     EXPECT(haul_fingerprint(far_identity, shown, sizeof shown) == 0 && strcmp(shown, far_key) == 0);
     haul_t server = haul_endpoint(), client = haul_endpoint();
+    be_patient(server), be_patient(client);
     EXPECT(haul_set_identity(server, far_identity) == 0 && haul_set_identity(client, near_identity) == 0);
     EXPECT(haul_trust_callback(server, trust_one, near_key) == 0 && haul_trust_fingerprint(client, far_key) == 0);
     EXPECT(haul_add_protocol(server, "b") == 0 && haul_add_protocol(client, "a") == 0 && haul_add_protocol(client, "b") == 0);
@@ -229,6 +230,7 @@ static void keys(void) {
     EXPECT(haul_getpeername(near, (struct sockaddr *)&peer, &size) == 0 && peer.sin_port == address.sin_port);
     /* One with another key is turned away. */
     haul_t stranger = haul_endpoint();
+    be_patient(stranger);
     EXPECT(haul_set_identity(stranger, first) == 0 && haul_trust_fingerprint(stranger, far_key) == 0);
     EXPECT(haul_add_protocol(stranger, "b") == 0);
     haul_t refused = haul_connect(stranger, (struct sockaddr *)&address, sizeof address);
