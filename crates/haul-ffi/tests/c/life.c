@@ -80,7 +80,9 @@ static void kept_waiting(void) {
     be_patient(client);
     haul_t near = haul_connect(client, (struct sockaddr *)&address, sizeof address);
     if (near > 0) {
-        REFUSED(haul_closed(near), HAUL_EPEERCLOSED, "in time");
+        /* On a busy machine the server may have forgotten it before the client's last words of the handshake came. */
+        int end = haul_closed(near);
+        EXPECT(end == HAUL_EPEERCLOSED ? strstr(haul_error_message(), "in time") != NULL : end == HAUL_ELOST);
     }
     haul_setopt(server, HAUL_OPT_RCVTIMEO, 0);
     REFUSED(haul_accept(server, NULL, NULL), HAUL_EAGAIN, "without waiting");
