@@ -101,7 +101,7 @@ impl Trains {
             return;
         }
         let head = (self.length / 2).saturating_sub(u64::from(position));
-        let head_mask = if head >= 64 { u64::MAX } else { (1 << head) - 1 };
+        let head_mask = if head >= u64::BITS.into() { u64::MAX } else { (1 << head) - 1 };
         self.lost[0] += u64::from((mask & head_mask).count_ones());
         self.lost[1] += u64::from((mask & !head_mask).count_ones());
     }
