@@ -109,7 +109,7 @@ impl Place {
         config.identity.clone_from(&settings.identity);
         config.protocols.clone_from(&settings.protocols);
         config.transport = settings.transport.clone();
-        config.connect_timeout = settings.connect_timeout_of_clients();
+        config.connect_timeout = settings.connect_timeout.unwrap_or(config.connect_timeout);
         if self.bound.get().is_none() {
             let any = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
             self.bind(&settings, SocketAddr::new(any, 0), false)?;

@@ -273,11 +273,9 @@ impl Work {
 
     /// A range comes after all from where it was told first: takes it out of what is still to be told.
     pub fn claim(&mut self, catalogue: &Catalogue, file: FileId, range: &Range<u64>) {
-        self.forget(catalogue, file, range, |_, gap| {
-            let before = gap.start..gap.end.min(range.start);
-            let after = gap.start.max(range.end)..gap.end;
-            [before, after].into_iter().filter(|rest| !rest.is_empty()).collect()
-        });
+        let mut claimed = Ranges::default();
+        claimed.insert(range.clone());
+        self.forget(catalogue, file, range, |_, gap| claimed.missing_in(gap).collect());
     }
 
     /// Takes something out of what is still to be told, if that has anything in common with `range`: of each part of it, `left` is left.

@@ -7,7 +7,7 @@
 //!   transport --slot, commit--> BlockSink: Assembly by Assembly --complete--> Queue --> BlockReceiver
 //!                                   |                                           |
 //!                                   +----------------- BlockMemory -------------+    of all streams of a connection, as is Queues, the registry;
-//!                                                                                  Spares: of all connections of an endpoint
+//!                                                                                  Spares: of all connections of the process
 //! ```
 
 mod assembly;

@@ -19,7 +19,7 @@ pub(crate) struct Queues {
 }
 
 impl Queues {
-    /// None yet, for a connection that may use so much memory, of an endpoint with such spare buffers.
+    /// None yet, for a connection that may use so much memory, and has these spare buffers.
     pub(crate) fn new(memory: Bytes, spares: Arc<Spares>) -> Self {
         Self { map: Arc::default(), memory: Arc::new(BlockMemory::new(memory, spares)) }
     }

@@ -58,13 +58,12 @@ impl Link {
         socket: Arc<Socket>,
         own: Sockets,
         carriers: Arc<Carriers>,
-        spares: Arc<Spares>,
     ) -> Arc<Self> {
         let (sockets, ways) = match own {
             Sockets::Ports(further) => (std::iter::once(socket).chain(further).collect(), None),
             Sockets::Ways(ways) => (Vec::new(), Some(ways)),
         };
-        let queues = Queues::new(connection.memory(), spares);
+        let queues = Queues::new(connection.memory(), Spares::of_this_process());
         connection.provide_sinks(queues.sinks());
         let state = State::new(connection, queues);
         let (state, alarm, [has_thread, gone, consumed]) = (Mutex::new(state), Condvar::new(), Default::default());

@@ -166,7 +166,7 @@ impl Receiver {
     fn ask(&mut self) {
         let now = clock::now();
         let mut asked = std::mem::take(&mut self.asked);
-        self.reports.choose(now, SOON, &mut asked);
+        self.reports.choose(now, &mut asked);
         for link in asked.drain(..) {
             let mut state = link.lock();
             state.connection.hasten_reports(now);
@@ -325,5 +325,3 @@ fn feed_carried(shared: &Shared, link: &Arc<Link>, now: Time, from: SocketAddr, 
 const BATCH_TRAINS: usize = 8;
 /// Full batches that are taken before anything is said of them.
 const BATCHES_MOST: u32 = 8;
-/// Reports that are due within so much time may leave with one that is due: half of the longest time that they are apart.
-const SOON: Duration = Duration::from_micros(2500);

@@ -10,6 +10,8 @@ use super::link::Link;
 
 /// So many connections at most: a send thread looks after the reports of the others.
 const REPORTED: usize = 32;
+/// Reports that are due within so much time may leave with one that is due: half of the longest time that they are apart.
+const SOON: Duration = Duration::from_micros(2500);
 
 /// Them, the one heard last at the end.
 #[derive(Default)]
@@ -17,7 +19,7 @@ pub(super) struct Reports {
     heard: Vec<Entry>,
 }
 
-pub(super) struct Entry {
+struct Entry {
     id: ConnectionId,
     link: Weak<Link>,
     /// When a report is due.
@@ -69,9 +71,9 @@ impl Reports {
         self.heard.iter().all(|entry| entry.by_time)
     }
 
-    /// Adds those that are to be asked what they have to say: all that have been given something, and where a report is due those too whose own is due `soon`.
-    pub(super) fn choose(&mut self, now: Time, soon: Duration, links: &mut Vec<Arc<Link>>) {
-        let until = if self.due() <= now { now + soon } else { Time::ZERO };
+    /// Adds those that are to be asked what they have to say: all that have been given something, and where a report is due those too whose own is due soon.
+    pub(super) fn choose(&mut self, now: Time, links: &mut Vec<Arc<Link>>) {
+        let until = if self.due() <= now { now + SOON } else { Time::ZERO };
         let asked = |entry: &Entry| entry.is_fed || entry.due <= until;
         links.extend(self.heard.iter().filter(|entry| asked(entry)).filter_map(|entry| entry.link.upgrade()));
         // Who is gone has nothing to say.

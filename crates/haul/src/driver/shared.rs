@@ -14,7 +14,6 @@ use haul_udp::Socket;
 use super::calls::Calls;
 use super::carriers::Carriers;
 use super::link::{Link, Sockets};
-use crate::arriving::Spares;
 use crate::clock;
 use crate::error::{AcceptError, BindError, ConnectionError};
 use crate::waiting::Waiters;
@@ -30,8 +29,6 @@ pub(crate) struct Shared {
     patience: Duration,
     pub(super) calls: Arc<Calls>,
     pub(crate) carriers: Arc<Carriers>,
-    /// Buffers for the next blocks.
-    spares: Arc<Spares>,
     /// No handle is left: the threads end with the last connection.
     abandoned: AtomicBool,
 }
@@ -62,7 +59,6 @@ impl Shared {
             patience,
             calls: Arc::default(),
             carriers: Arc::default(),
-            spares: Spares::of_this_process(),
             abandoned: AtomicBool::new(false),
         })
     }
@@ -114,7 +110,7 @@ impl Shared {
 
     /// A link for a connection, with the sockets of a client's paths.
     pub(super) fn link_for(&self, id: ConnectionId, connection: Connection, sockets: Sockets) -> Arc<Link> {
-        Link::new(id, connection, self.calls.clone(), self.socket.clone(), sockets, self.carriers.clone(), self.spares.clone())
+        Link::new(id, connection, self.calls.clone(), self.socket.clone(), sockets, self.carriers.clone())
     }
 
     /// What comes for this connection goes to this link.

@@ -86,13 +86,8 @@ fn a_connection_lives_on_byte_streams_alone() {
 
 #[test]
 fn what_began_over_udp_goes_on_over_byte_streams_when_nothing_comes_back() {
-    let (client_config, server_config) = configs();
     let relay = Relay::start(Faults::default());
-    let server = Endpoint::listen("127.0.0.1:0".parse().expect("an address"), server_config).expect("binds");
-    relay.forward_to(server.local_addr());
-    let client = Endpoint::bind("127.0.0.1:0".parse().expect("an address")).expect("binds");
-    let near = client.connect(relay.addr(), client_config).expect("connects");
-    let far = accept(&server);
+    let Pair { server, client, near, far } = relay.pair(|_, _| ());
     assert!(!near.is_carried());
     let (at, near_carrier) = client.carry(None);
     let (_, far_carrier) = server.carry(None);

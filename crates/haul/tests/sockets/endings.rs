@@ -5,10 +5,10 @@ use std::thread;
 use std::time::Duration;
 
 use haul::udp::Options;
-use haul::{AcceptError, CloseReason, ConnectionError, Endpoint, StreamError};
+use haul::{AcceptError, CloseReason, ConnectionError, StreamError};
 
 use crate::relay::{Faults, Relay};
-use crate::support::{accept, configs, eventually, pair, pair_with};
+use crate::support::{eventually, pair, pair_with};
 
 #[test]
 fn the_reason_of_a_close_arrives() {
@@ -56,14 +56,11 @@ fn dropping_the_last_handle_closes() {
 #[test]
 fn a_peer_that_falls_silent_times_out() {
     let relay = Relay::start(Faults::default());
-    let (mut client_config, mut server_config) = configs();
-    client_config.transport.idle_timeout = Duration::from_millis(700);
-    server_config.transport.keep_alive = None;
-    let server = Endpoint::listen("127.0.0.1:0".parse().expect("an address"), server_config).expect("binds");
-    relay.forward_to(server.local_addr());
-    let client = Endpoint::bind("127.0.0.1:0".parse().expect("an address")).expect("binds");
-    let near = client.connect(relay.addr(), client_config).expect("connects");
-    let _far = accept(&server);
+    let pair = relay.pair(|client, server| {
+        client.transport.idle_timeout = Duration::from_millis(700);
+        server.transport.keep_alive = None;
+    });
+    let near = &pair.near;
     let mut send = near.open_uni().expect("a stream");
     send.write_all(b"are you there?").expect("writes");
     send.finish().expect("finishes");
@@ -77,13 +74,8 @@ fn a_peer_that_falls_silent_times_out() {
 #[test]
 fn who_missed_the_end_hears_of_it_though_the_other_side_has_its_handle() {
     let relay = Relay::start(Faults::default());
-    let (mut client_config, server_config) = configs();
-    client_config.transport.idle_timeout = Duration::from_secs(10);
-    let server = Endpoint::listen("127.0.0.1:0".parse().expect("an address"), server_config).expect("binds");
-    relay.forward_to(server.local_addr());
-    let client = Endpoint::bind("127.0.0.1:0".parse().expect("an address")).expect("binds");
-    let near = client.connect(relay.addr(), client_config).expect("connects");
-    let far = accept(&server);
+    let pair = relay.pair(|client, _| client.transport.idle_timeout = Duration::from_secs(10));
+    let (near, far) = (&pair.near, &pair.far);
     let mut send = near.open_uni().expect("a stream");
     send.write_all(b"still there?").expect("writes");
     send.finish().expect("finishes");
@@ -133,14 +125,9 @@ fn closing_an_endpoint_closes_its_connections_and_frees_those_who_accept() {
 #[test]
 fn unacknowledged_data_is_reported_as_such() {
     let relay = Relay::start(Faults::default());
-    let (mut client_config, server_config) = configs();
-    client_config.transport.idle_timeout = Duration::from_millis(600);
-    let server = Endpoint::listen("127.0.0.1:0".parse().expect("an address"), server_config).expect("binds");
-    relay.forward_to(server.local_addr());
-    let client = Endpoint::bind("127.0.0.1:0".parse().expect("an address")).expect("binds");
-    let near = client.connect(relay.addr(), client_config).expect("connects");
+    let pair = relay.pair(|client, _| client.transport.idle_timeout = Duration::from_millis(600));
     drop(relay);
-    let blocks = near.open_blocks().expect("a stream");
+    let blocks = pair.near.open_blocks().expect("a stream");
     blocks.send(vec![1; 1000]).expect("sends");
     assert!(matches!(blocks.finish(), Err(StreamError::Connection(ConnectionError::Ended(CloseReason::TimedOut(_))))));
 }

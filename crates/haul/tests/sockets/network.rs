@@ -5,27 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use haul::{Connection, Endpoint};
-
 use crate::blocks::transfer;
 use crate::relay::{Faults, Relay};
-use crate::support::{Random, accept, configs, eventually, pair};
-
-fn through(relay: &Relay) -> (Endpoint, Connection, Connection) {
-    let (client_config, server_config) = configs();
-    let server = Endpoint::listen("127.0.0.1:0".parse().expect("an address"), server_config).expect("binds");
-    relay.forward_to(server.local_addr());
-    let client = Endpoint::bind("127.0.0.1:0".parse().expect("an address")).expect("binds");
-    let near = client.connect(relay.addr(), client_config).expect("connects");
-    let far = accept(&server);
-    (server, near, far)
-}
+use crate::support::{Pair, Random, eventually, pair};
 
 #[test]
 fn everything_arrives_through_every_fault() {
     for seed in 1..=3 {
         let relay = Relay::start(Faults { seed, lost: 30, duplicated: 20, delayed: 50, corrupted: 10 });
-        let (_server, near, far) = through(&relay);
+        let Pair { server: _server, near, far, .. } = relay.pair(|_, _| ());
         transfer(&near, &far, 8);
         transfer(&far, &near, 4);
         assert!(relay.harmed() > 100, "seed {seed}: {} datagrams harmed", relay.harmed());
@@ -36,7 +24,7 @@ fn everything_arrives_through_every_fault() {
 #[test]
 fn a_network_that_only_loses_a_fifth() {
     let relay = Relay::start(Faults { seed: 7, lost: 200, ..Faults::default() });
-    let (_server, near, far) = through(&relay);
+    let Pair { server: _server, near, far, .. } = relay.pair(|_, _| ());
     transfer(&near, &far, 5);
     let loss = near.stats().loss.as_f64();
     assert!((0.1..0.5).contains(&loss), "{loss}");
@@ -45,7 +33,7 @@ fn a_network_that_only_loses_a_fifth() {
 #[test]
 fn a_changed_address_is_followed() {
     let relay = Relay::start(Faults::default());
-    let (_server, near, far) = through(&relay);
+    let Pair { server: _server, near, far, .. } = relay.pair(|_, _| ());
     transfer(&near, &far, 3);
     let before = far.remote_addr();
     assert_eq!(before, relay.outside_addr());

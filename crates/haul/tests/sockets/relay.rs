@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::support::Random;
+use haul::{ClientConfig, Endpoint, ServerConfig};
+
+use crate::support::{Pair, Random, accept, configs};
 
 /// What happens to datagrams, in parts of a thousand, the same in both directions.
 #[derive(Debug, Clone, Copy, Default)]
@@ -57,6 +59,18 @@ impl Relay {
     /// Where the client talks to.
     pub fn addr(&self) -> SocketAddr {
         self.shared.inside.local_addr().expect("bound")
+    }
+
+    /// Both ends of a connection through it, after `configure` has had its say.
+    pub fn pair(&self, configure: impl FnOnce(&mut ClientConfig, &mut ServerConfig)) -> Pair {
+        let (mut client_config, mut server_config) = configs();
+        configure(&mut client_config, &mut server_config);
+        let server = Endpoint::listen("127.0.0.1:0".parse().expect("an address"), server_config).expect("binds");
+        self.forward_to(server.local_addr());
+        let client = Endpoint::bind("127.0.0.1:0".parse().expect("an address")).expect("binds");
+        let near = client.connect(self.addr(), client_config).expect("connects");
+        let far = accept(&server);
+        Pair { server, client, near, far }
     }
 
     pub fn forward_to(&self, server: SocketAddr) {
