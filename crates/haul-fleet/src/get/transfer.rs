@@ -31,8 +31,10 @@ const IN_HAND: Bytes = Bytes(4 * block::MAX_CONTENT as u64);
 /// Bytes that a connection sends for one of content, in packets of 1500 bytes: 28 of header and 16 of tag in 1472.
 const WIRE: f64 = 1472.0 / 1428.0;
 
-/// Messages that are taken before the plan is asked again: it must not take members for silent whose words wait here.
+/// Messages that are taken before the plan is asked again: it must not take members for silent whose words wait here ..
 const MAX_TAKEN: usize = 1024;
+/// .. for so long: where each of them waits for the destination, members are to have their orders all the same, and the observer its news.
+const MAX_TAKING: Duration = Duration::from_millis(50);
 
 /// How far a member is whose path nobody has measured yet: round the world. Where that is too far, it is told a little more at first than it need be.
 const UNKNOWN_RTT: Duration = Duration::from_millis(300);
@@ -166,10 +168,14 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
             let path = |file: FileId| nodes.get(file.index()).map(|node| tree.path(*node));
             self.desk.tell(Some(&self.plan), |supply| supply.latest.and_then(path), false);
             let Some(mut news) = self.wait()? else { continue };
+            let until = clock::now() + MAX_TAKING;
             for _ in 0..MAX_TAKEN {
                 if let Some(report) = self.handle(news)? {
                     self.desk.tell(Some(&self.plan), |_| None, true);
                     return Ok(report);
+                }
+                if clock::now() >= until {
+                    break;
                 }
                 match self.desk.next(Duration::ZERO)? {
                     Some(next) if clock::now() >= self.free_at => news = next,

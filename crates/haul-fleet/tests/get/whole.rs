@@ -67,6 +67,30 @@ fn one_file_comes_from_all_its_replicas() {
     assert!(heard.iter().any(|event| event.starts_with("FileFinished")), "{heard:?}");
 }
 
+/// Who handles what comes slower than it comes says all the same how far it is, again and again.
+#[test]
+fn news_of_progress_does_not_wait_until_nothing_waits() {
+    let p = places();
+    for member in ["a", "b", "c"] {
+        for i in 0..16 {
+            p.file(member, &format!("set/{member}{i}"), &pattern(1 << 20, i));
+        }
+    }
+    let told = std::sync::Mutex::new(String::new());
+    let slow = Watch(|event: &JobEvent<'_>| match event {
+        JobEvent::Delivered { .. } => {
+            told.lock().unwrap().push('d');
+            std::thread::sleep(std::time::Duration::from_millis(40));
+        }
+        JobEvent::Progress(_) => told.lock().unwrap().push('p'),
+        _ => {}
+    });
+    get(p.members(&["a", "b", "c"]), &job(&["set"], &p.to), &slow, &Cancel::new()).unwrap();
+    let told = told.into_inner().unwrap();
+    let longest = told.split('p').map(str::len).max().unwrap();
+    assert!(longest <= 12, "told between deliveries: {told}");
+}
+
 #[test]
 fn holes_stay_holes() {
     let p = places();
