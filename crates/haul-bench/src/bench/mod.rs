@@ -23,6 +23,7 @@
 //! | `files` | what is copied, and whether it arrived |
 //! | `goals`, `verdict` | what haul is to reach, and whether it did |
 //! | `report`, `figures`, `machine` | tables, CSV, charts, and the machine they are of |
+//! | `memory` | memory that the machine has at hand |
 //! | `keeping` | the directory and the files of results |
 //! | `site`, `emulated` | where programs run: two hosts of an emulator's process that ends with this one |
 
@@ -34,6 +35,7 @@ mod goals;
 mod keeping;
 mod machine;
 mod measurement;
+mod memory;
 mod plan;
 mod process;
 mod programs;
@@ -53,6 +55,7 @@ pub use goals::{Effort, GoalSet, goals};
 pub use keeping::{KeepError, directory};
 pub use machine::{date, facts, load, processor_ticks, tcp_hint};
 pub use measurement::{Measurement, Outcome, Results, RowResults, Usage};
+pub(crate) use memory::AtHand;
 pub use plan::{Bar, Candidate, Cell, FileSet, Grid, Path, Row, Work};
 pub(crate) use process::Running;
 pub use programs::Programs;

@@ -12,7 +12,7 @@ use super::fetchers::Fetcher;
 use super::outcome::{OWN, Ran, Size, TWICE, report};
 use super::paper::{FAST, RTT, SERVERS, line};
 use super::places::{ARRIVED, DISK, FTP_PORT, HERE, address};
-use crate::bench::{MeasureError, Running, Series, Site, SshSetup, Usage, processor_ticks};
+use crate::bench::{AtHand, MeasureError, Running, Series, Site, SshSetup, Usage, processor_ticks};
 use crate::experiment::{Ground, Report, Scale};
 
 const SSH_PORT: u16 = 2222;
@@ -44,6 +44,13 @@ struct Turn {
 pub fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
     let mut notes = Vec::new();
     let mut ran = Vec::new();
+    let _memory = match AtHand::take(memory_of(Size::Tenth.files(scale))) {
+        Ok(memory) => Some(memory),
+        Err(error) => {
+            notes.push(format!("memory was not at hand: {error}"));
+            None
+        }
+    };
     for turn in turns(scale) {
         if !ground.go_on() {
             break;
@@ -68,6 +75,11 @@ pub fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
         }
     }
     report(scale, &ran, notes)
+}
+
+/// What a run takes with so many files of each server: at the servers, where they arrive, and programs.
+fn memory_of(files: usize) -> Bytes {
+    FILE * (files * SERVERS * 2) as u64 + Bytes::gib(2)
 }
 
 fn turns(scale: Scale) -> Vec<Turn> {
@@ -191,7 +203,6 @@ impl Scene {
         let names = |server: usize| (0..self.files).map(|file| name(server, file)).collect();
         let commands = who.commands(&*self.site, ground.programs, servers, set, &names);
         let failed = |error| MeasureError::Start { what: "the client", error };
-        self.shell(None, &touch_script(payload))?;
         let (begin, idle) = (now(), processor_ticks());
         let mut clients = commands.into_iter().map(Running::start).collect::<Result<Vec<_>, _>>().map_err(failed)?;
         let (mut series, mut carried, mut fate_left) = (Series::default(), self.site.delivered(), fate);
@@ -283,12 +294,6 @@ impl Scene {
 /// The name of a server's file.
 fn name(server: usize, file: usize) -> String {
     format!("s{}-{file}", server + 1)
-}
-
-/// Writes what is about to arrive, and removes it again, so that the machine has the memory. That of a virtual machine is found by its host when a page is touched for the first time, which can cost
-/// more than all else that is done for the page, and differs from run to run: what a free list holds may have gone back to the host.
-fn touch_script(payload: Bytes) -> String {
-    format!("head -c {} /dev/zero >{ARRIVED}/touched; rm {ARRIVED}/touched", payload.as_u64())
 }
 
 /// Makes the disk, the servers' files, keys and configurations.
