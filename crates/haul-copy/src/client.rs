@@ -145,7 +145,8 @@ impl ClientSession {
             let learned = if receiving { told } else { connection.learned() };
             let rtt_us = sender.map_or(own.rtt_us, |sender| sender.rtt_us);
             let machine = server.and_then(|server| server.machine);
-            PathView { rtt_us, silence: stats.silence, timeout: stats.idle_timeout, sender, server_demand, learned, machine }
+            let (received, silence, timeout) = (stats.received_stream, stats.silence, stats.idle_timeout);
+            PathView { rtt_us, received, silence, timeout, sender, server_demand, learned, machine }
         }
     }
 

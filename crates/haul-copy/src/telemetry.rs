@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use haul::{Learned, Ratio, Stats};
 use haul_peer::SavedPath;
+use haul_units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::MachineReport;
@@ -80,6 +81,8 @@ pub struct ServerReport {
 pub struct PathView {
     /// Round-trip time, from whoever measured one; 0 for nobody yet.
     pub rtt_us: u64,
+    /// Bytes of streams that have come from the other side.
+    pub received: Bytes,
     /// How long nothing has come from the other side.
     pub silence: Duration,
     /// How long that may be at most.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
-use haul_units::Time;
+use haul_units::{Bytes, Time};
 
 use crate::catalogue::{Catalogue, FileId, ServerId};
 use crate::plan::{Event, Order, PieceId, Plan, ServerProfile, Settings, Why};
@@ -100,6 +100,8 @@ struct Server {
     noticed: Option<Time>,
     /// Sent bytes of the front piece, not yet on their way.
     fraction: f64,
+    /// Bytes that have come since the plan was last told: what passes is even, though what is sent goes a tick at a time. What is under way counts already.
+    received: f64,
 }
 
 enum Going {
@@ -142,6 +144,9 @@ pub struct Played {
 /// What [`Played::arrived`] is told by: short beside a job, and no shorter than its ticks.
 pub const BIN: Duration = Duration::from_secs(1);
 
+/// How often the plan is told what has come by each connection.
+const COUNTED: Duration = Duration::from_millis(100);
+
 /// Plays a job to its end, or until nothing can happen any more. `client` is what its link carries, in bytes per second; `bound_s` about how long it should take at best.
 ///
 /// # Panics
@@ -157,9 +162,16 @@ pub fn play(catalogue: Catalogue, settings: Settings, sites: &[Site], client: f6
     let mut now = Time::ZERO;
     let mut played = Played { arrived: vec![Vec::new(); sites.len()], ..Played::default() };
     let mut servers: Vec<Server> = sites.iter().map(Server::new).collect();
-    let mut steps = 0u64;
+    let (mut steps, mut counted_at) = (0u64, Time::ZERO);
     loop {
         joining.join(&mut plan, now, sites, ids);
+        let within = now.since(counted_at);
+        if within >= COUNTED {
+            counted_at = now;
+            for (server, id) in servers.iter_mut().zip(ids) {
+                plan.handle_received(*id, Bytes(std::mem::take(&mut server.received) as u64), within);
+            }
+        }
         for (at, server) in servers.iter_mut().enumerate() {
             server.arrive(now, ids[at], &mut plan, &mut played);
         }
@@ -302,6 +314,7 @@ impl Server {
             is_gone: false,
             noticed: None,
             fraction: 0.0,
+            received: 0.0,
         }
     }
 
@@ -416,6 +429,7 @@ impl Server {
         self.fraction += share * (to - from).as_secs_f64();
         if !self.queue.is_empty() {
             self.sent = share;
+            self.received += share * (to - from).as_secs_f64();
             if share >= self.finds {
                 self.finds *= self.site.grows.powf((to - from).as_secs_f64());
             }

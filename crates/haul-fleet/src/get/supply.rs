@@ -10,7 +10,7 @@ use haul_copy::PathView;
 use haul_files::block::Piece;
 use haul_files::protocol::ROOT;
 use haul_files::{FileProblem, Wish};
-use haul_units::{BitRate, Cancel};
+use haul_units::{BitRate, Bytes, Cancel};
 
 use super::news::{Doubt, Gate, Newcomer, PathWatch};
 use haul_plan::FileId;
@@ -21,6 +21,8 @@ pub(super) struct Supply<'a> {
     /// The sources of the job, as they are named there.
     pub(super) sources: Vec<PathBuf>,
     pub(super) path: PathWatch,
+    /// Bytes that had come when its path was last looked at.
+    received: Option<(Instant, Bytes)>,
     pub(super) doubt: Doubt,
     pub(super) limit: Option<BitRate>,
     pub(super) wishes: Sender<Wish>,
@@ -78,6 +80,7 @@ impl<'a> Supply<'a> {
             name,
             sources: Vec::new(),
             path: Box::new(PathView::default),
+            received: None,
             doubt: Box::new(|| false),
             limit: None,
             wishes,
@@ -99,6 +102,13 @@ impl<'a> Supply<'a> {
             busy_since: None,
             latest: None,
         }
+    }
+
+    /// Looks at its path; what has come of it since the last look, if that is known.
+    pub(super) fn look(&mut self, now: Instant) -> (PathView, Option<(Bytes, Duration)>) {
+        let path = (self.path)();
+        let before = self.received.replace((now, path.received));
+        (path, before.map(|(then, before)| (path.received.saturating_sub(before), now.saturating_duration_since(then))))
     }
 
     /// It has come.

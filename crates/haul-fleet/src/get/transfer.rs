@@ -120,18 +120,22 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
         self.looks_at = clock::now();
     }
 
-    /// Tells the plan how far members are at present, where that is known.
+    /// Tells the plan how far members are at present and what comes from them, where that is known.
     fn look_at_paths(&mut self) {
         let now = clock::now();
         if now < self.looks_at {
             return;
         }
         self.looks_at = now + LOOK;
-        for (at, supply) in self.desk.supplies.iter().enumerate().filter(|(_, supply)| supply.is_up()) {
+        for (at, supply) in self.desk.supplies.iter_mut().enumerate().filter(|(_, supply)| supply.is_up()) {
             let server = ServerId::new(at as u16);
-            let rtt = Duration::from_micros((supply.path)().rtt_us);
+            let (path, came) = supply.look(now);
+            let rtt = Duration::from_micros(path.rtt_us);
             if !rtt.is_zero() {
                 self.plan.handle_rtt(server, rtt);
+            }
+            if let Some((bytes, within)) = came {
+                self.plan.handle_received(server, bytes, within);
             }
             if (supply.doubt)() {
                 self.plan.handle_doubted(server);

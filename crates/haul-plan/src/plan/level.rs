@@ -9,13 +9,16 @@
 //! ```
 //!
 //! What a server can do is known only from what it does: one that is not bounded may double its rate, as far as all of these together take up no more than a part of the link
-//! ([`TAKEN_UP`]), until it has shown that it does not. It is told so, for a connection finds room by itself only in seconds: that others give way is known here alone. Work that several
-//! servers have moves between them anyway, so those that have some are told nothing. Nor is anybody while the rate of all together still grows, or where nothing is to be gained.
+//! ([`TAKEN_UP`]) and what nobody has of it, until it has shown that it does not. It is told so, for a connection finds room by itself only in seconds: that others give way, or have ended, is
+//! known here alone. Work that several servers have moves between them anyway, so those that have some are told nothing. Nor is anybody while the rate of all together still grows, or where
+//! nothing is to be gained.
+//!
+//! Rates are of what arrives through the link, where somebody tells that ([`Plan::handle_received`]): what is handed on comes in bursts, faster than any link, where the destination is slow.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use haul_units::{BitRate, Time};
+use haul_units::{BitRate, Bytes, Time};
 
 use super::Plan;
 use super::order::Order;
@@ -33,7 +36,8 @@ const GROWING: f64 = 1.08;
 /// bring, more than what counts as room ([`ROOM`]), so that it shows where nobody takes it up ..
 const GROWS: f64 = 2.0;
 const TAKEN_UP: f64 = 0.08;
-/// .. and where it has not become faster for [`STUCK_LOOKS`] while there was room ([`ROOM`] of what all have brought): its line, its disk or its processor has no more.
+/// .. and where it has not become faster for [`STUCK_LOOKS`] while there was room ([`ROOM`] of what all have brought, or half of what others have left for it): its line, its disk or its
+/// processor has no more.
 const STUCK: f64 = 1.05;
 const STUCK_LOOKS: u32 = 3;
 const ROOM: f64 = 0.95;
@@ -46,6 +50,9 @@ const SAME: f64 = 0.02;
 /// With so little left before them all are let go: rates are not known more closely.
 const END_S: f64 = 1.0;
 
+/// Arrivals are averaged over so long: a look, so that each sees what is new.
+const AVERAGED: Duration = LOOK;
+
 /// What is known of the rates of all.
 #[derive(Debug, Default)]
 pub(super) struct Level {
@@ -53,6 +60,8 @@ pub(super) struct Level {
     /// What all brought together at the latest looks, in bytes per second.
     totals: VecDeque<f64>,
     seats: Vec<Seat>,
+    /// What others left at the latest look for those that take up, in bytes per second.
+    left: f64,
 }
 
 /// What a server is told of its rate, in bytes per second.
@@ -73,13 +82,20 @@ struct Seat {
     /// The most that it has brought since it was stuck, and for how many looks it has not brought more though nothing bounded it.
     best: f64,
     stuck: u32,
+    /// What arrives from it, in bytes per second, where that is told.
+    arriving: Option<f64>,
 }
 
 /// A server that has work which nobody else has, and none that others have too.
 struct Alone {
     at: usize,
     left: f64,
+    rate: f64,
+    /// What it can be expected to bring next, and what it is told that there is for it.
     can: f64,
+    room: f64,
+    /// A limit of its user's is none of ours.
+    limit: f64,
 }
 
 impl Plan {
@@ -99,9 +115,12 @@ impl Plan {
         let longest = self.servers.iter().filter(|server| server.is_usable()).map(|server| server.profile.rtt).max();
         self.level.looks_at = now + LOOK.max(longest.unwrap_or_default() * 2);
         self.level.seats.resize(self.servers.len(), Seat::default());
-        let rate_of = |server: &Server| server.measured_rate().filter(|_| server.is_sending()).unwrap_or(0.0);
-        let rates: Vec<f64> = self.servers.iter().map(rate_of).collect();
+        let rate_of = |(server, seat): (&Server, &Seat)| {
+            seat.arriving.or(server.measured_rate()).filter(|_| server.is_sending()).unwrap_or(0.0)
+        };
+        let rates: Vec<f64> = self.servers.iter().zip(&self.level.seats).map(rate_of).collect();
         let is_growing = self.level.watch(&rates);
+        self.level.left = 0.0;
         let wanted = if is_growing { Vec::new() } else { self.wanted(&rates) };
         let mut all = vec![None; self.servers.len()];
         for (at, told) in wanted {
@@ -125,6 +144,18 @@ impl Plan {
         }
     }
 
+    /// So many bytes have come from a server in this time, as its connection counts them: whatever of them the destination has taken.
+    pub fn handle_received(&mut self, server: ServerId, bytes: Bytes, within: Duration) {
+        self.level.seats.resize(self.servers.len(), Seat::default());
+        if let Some(seat) = self.level.seats.get_mut(server.index()).filter(|_| !within.is_zero()) {
+            let within = within.as_secs_f64();
+            let rate = bytes.as_u64() as f64 / within;
+            let weight = 1.0 - (-within / AVERAGED.as_secs_f64()).exp();
+            let before = seat.arriving.unwrap_or(rate);
+            seat.arriving = Some(before + (rate - before) * weight);
+        }
+    }
+
     /// A server that has come anew has been told nothing.
     pub(super) fn forget_limit(&mut self, at: usize) {
         if let Some(seat) = self.level.seats.get_mut(at) {
@@ -133,37 +164,47 @@ impl Plan {
     }
 
     /// Who is to be told what.
-    fn wanted(&self, rates: &[f64]) -> Vec<(usize, Told)> {
+    fn wanted(&mut self, rates: &[f64]) -> Vec<(usize, Told)> {
         let (mut alone, mut elsewhere) = (Vec::new(), 0.0);
-        let grows = self.level.grows(rates);
         for (at, server) in self.servers.iter().enumerate().filter(|(_, server)| server.is_sending()) {
+            let limit = server.profile.limit.map_or(f64::INFINITY, |limit| limit.bytes_per_second() as f64);
             match self.left_alone(at) {
-                Some(left) if left > 0.0 && rates[at] > 0.0 => {
-                    alone.push(Alone { at, left, can: self.level.seats[at].can(rates[at], grows) });
-                }
+                Some(left) if left > 0.0 && rates[at] > 0.0 => alone.push(Alone { at, left, rate: rates[at], can: 0.0, room: 0.0, limit }),
                 _ => elsewhere += rates[at],
-            }
-            // A limit of its user's is none of ours.
-            if let (Some(limit), Some(last)) = (server.profile.limit, alone.last_mut().filter(|last| last.at == at)) {
-                last.can = last.can.min(limit.bytes_per_second() as f64);
             }
         }
         let most = self.level.most() - elsewhere;
-        let takes_up = |server: &Alone| self.level.seats.get(server.at).is_some_and(Seat::takes_up);
+        let (given, room) = (self.level.most() * TAKEN_UP, self.level.room(rates));
+        // Who brings least of what it would end with when all do comes first, or whoever has much has all that there is.
+        alone.sort_by(|a, b| (a.rate * b.left).total_cmp(&(b.rate * a.left)));
+        let (mut leave, mut rooms) = (given, given.max(room));
+        for server in &mut alone {
+            let takes_up = self.level.takes_up(server.at);
+            let mut part = |of: &mut f64| {
+                let more = if takes_up { (server.rate * (GROWS - 1.0)).min(*of) } else { 0.0 };
+                *of -= more;
+                server.rate + more
+            };
+            // What nobody has is there besides what others leave: they do not leave it once more.
+            let (can, room) = (part(&mut leave), part(&mut rooms));
+            server.can = self.level.can(server.at, server.rate, can).min(server.limit);
+            server.room = room.min(server.limit).max(server.can);
+        }
+        let takes_up = |server: &Alone| self.level.takes_up(server.at);
         let above = if alone.iter().any(takes_up) { 1.0 } else { ABOVE };
-        let Some(end_s) = common_end_s(&alone, most * above) else { return Vec::new() };
-        if end_s < END_S {
+        let end_s = common_end_s(&alone, most * above);
+        if end_s.map_or(room == 0.0, |end_s| end_s < END_S) {
             return Vec::new();
         }
         let told = |server: &Alone| {
-            let part = server.left / end_s;
-            if part < server.can {
-                Some((server.at, Told::Bound(part)))
-            } else {
-                takes_up(server).then_some((server.at, Told::Room(server.can)))
-            }
+            let part = end_s.map(|end_s| server.left / end_s).filter(|part| *part < server.can);
+            let room = || takes_up(server).then_some(Told::Room(server.room));
+            part.map(Told::Bound).or_else(room).map(|told| (server.at, told))
         };
-        alone.iter().filter_map(told).collect()
+        let wanted = alone.iter().filter_map(told).collect();
+        let left = alone.iter().filter(|server| takes_up(server)).map(|server| server.can - server.rate).sum();
+        self.level.left = if end_s.is_some() { left } else { 0.0 };
+        wanted
     }
 
     /// Bytes that only this server can send; none where it has work that another one could do.
@@ -187,10 +228,19 @@ impl Level {
         self.totals.iter().copied().fold(0.0, f64::max)
     }
 
-    /// By what those that take up may become faster until the next look.
-    fn grows(&self, rates: &[f64]) -> f64 {
-        let taking: f64 = self.seats.iter().zip(rates).filter(|(seat, _)| seat.takes_up()).map(|(_, rate)| rate).sum();
-        (1.0 + self.most() * TAKEN_UP / taking.max(1.0)).min(GROWS)
+    /// What nobody has of the most that all brought together, if that is enough to count.
+    fn room(&self, rates: &[f64]) -> f64 {
+        let (most, total) = (self.most(), rates.iter().sum::<f64>());
+        if total < most * ROOM { most - total } else { 0.0 }
+    }
+
+    fn takes_up(&self, at: usize) -> bool {
+        self.seats.get(at).is_some_and(Seat::takes_up)
+    }
+
+    /// What a server that brings so much could bring, where this is there for it.
+    fn can(&self, at: usize, rate: f64, with_more: f64) -> f64 {
+        self.seats.get(at).map_or(rate, |seat| seat.can(rate, with_more))
     }
 
     /// Whether all together still become faster.
@@ -201,7 +251,7 @@ impl Level {
             self.totals.pop_front();
         }
         self.totals.push_back(total);
-        let has_room = total < before * ROOM;
+        let has_room = total < before * ROOM || self.left > 0.0 && before - total > self.left / 2.0;
         self.seats.iter_mut().zip(rates).for_each(|(seat, rate)| seat.watch(*rate, has_room));
         let is_growing = total > before * GROWING;
         if is_growing {
@@ -235,7 +285,7 @@ impl Seat {
             if self.stuck == STUCK_LOOKS {
                 self.best = rate;
             }
-        } else {
+        } else if !self.is_stuck() {
             // Others have what it could have taken.
             self.stuck = self.stuck.saturating_sub(1);
         }
@@ -251,12 +301,12 @@ impl Seat {
         self.stuck >= STUCK_LOOKS
     }
 
-    /// What a server that brings so much could bring.
-    fn can(&self, rate: f64, grows: f64) -> f64 {
+    /// What a server that brings so much could bring, where this is there for it.
+    fn can(&self, rate: f64, with_more: f64) -> f64 {
         match (self.is_bound, self.is_stuck()) {
             (true, _) => self.best,
             (false, true) => rate * STUCK,
-            (false, false) if self.takes_up() => rate * grows,
+            (false, false) if self.takes_up() => with_more,
             (false, false) => self.best.max(rate),
         }
     }

@@ -72,7 +72,6 @@ fn who_begins_with_little_is_told_of_the_room_that_others_make() {
             let bound = job.bound_s();
             let played = job.play(Policy::Dynamic, &sites);
             assert_whole(&job, &played);
-            println!("{little} {slow_ones:?}: {:.3}", played.seconds / bound);
             assert!(played.seconds < bound * 1.06, "{little} {slow_ones:?}: {:.1} s of {bound:.1} s", played.seconds);
         }
     }
@@ -91,4 +90,25 @@ fn nobody_waits_for_a_slow_line() {
     let shares = shares(&job, &played, 0.8);
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     assert!(mean > 0.97, "{mean:.3} of the link: {shares:.2?}");
+}
+
+/// One that began first leaves a link that nobody fills, as nobody knows that there is room: they are told.
+#[test]
+fn who_has_little_is_told_of_the_room_that_one_leaves_who_is_through() {
+    for files in [12, 20, 30] {
+        let mut job = fleet(1000.0);
+        // The first has most of the link, and is soon through.
+        job.files.retain(|(_, holders)| holders != &[0]);
+        job.files.extend((0..files).map(|_| (12_500_000, vec![0])));
+        for little in [2.0, 10.0, 30.0] {
+            let mut sites = weighted(&job, &[1.0]);
+            for (at, site) in sites.iter_mut().enumerate() {
+                (site.begins, site.grows) = (if at == 0 { 900.0 } else { little } * MBPS, 1.03);
+            }
+            let bound = job.bound_s();
+            let played = job.play(Policy::Dynamic, &sites);
+            assert_whole(&job, &played);
+            assert!(played.seconds < bound * 1.15, "{files} files, {little}: {:.1} s of {bound:.1} s", played.seconds);
+        }
+    }
 }
