@@ -80,7 +80,7 @@ fn news_of_progress_does_not_wait_until_nothing_waits() {
     let slow = Watch(|event: &JobEvent<'_>| match event {
         JobEvent::Delivered { .. } => {
             told.lock().unwrap().push('d');
-            std::thread::sleep(std::time::Duration::from_millis(40));
+            std::thread::park_timeout(std::time::Duration::from_millis(40));
         }
         JobEvent::Progress(_) => told.lock().unwrap().push('p'),
         _ => {}

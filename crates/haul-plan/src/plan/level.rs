@@ -169,7 +169,9 @@ impl Plan {
         for (at, server) in self.servers.iter().enumerate().filter(|(_, server)| server.is_sending()) {
             let limit = server.profile.limit.map_or(f64::INFINITY, |limit| limit.bytes_per_second() as f64);
             match self.left_alone(at) {
-                Some(left) if left > 0.0 && rates[at] > 0.0 => alone.push(Alone { at, left, rate: rates[at], can: 0.0, room: 0.0, limit }),
+                Some(left) if left > 0.0 && rates[at] > 0.0 => {
+                    alone.push(Alone { at, left, rate: rates[at], can: 0.0, room: 0.0, limit })
+                }
                 _ => elsewhere += rates[at],
             }
         }
@@ -180,7 +182,7 @@ impl Plan {
         let (mut leave, mut rooms) = (given, given.max(room));
         for server in &mut alone {
             let takes_up = self.level.takes_up(server.at);
-            let mut part = |of: &mut f64| {
+            let part = |of: &mut f64| {
                 let more = if takes_up { (server.rate * (GROWS - 1.0)).min(*of) } else { 0.0 };
                 *of -= more;
                 server.rate + more
