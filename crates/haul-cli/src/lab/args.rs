@@ -55,6 +55,8 @@ pub enum WanCommand {
     /// Run a command on one of its hosts
     Exec(ExecArgs),
     /// Change the link while it carries traffic
+    ///
+    /// What is not given stays as it is; the defaults are those of `up`.
     Set(SetArgs),
     /// Packets, bytes, drops by cause, queue and rates of each direction
     Status(StatusArgs),

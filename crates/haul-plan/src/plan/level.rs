@@ -176,22 +176,8 @@ impl Plan {
             }
         }
         let most = self.level.most() - elsewhere;
-        let (given, room) = (self.level.most() * TAKEN_UP, self.level.room(rates));
-        // Who brings least of what it would end with when all do comes first, or whoever has much has all that there is.
-        alone.sort_by(|a, b| (a.rate * b.left).total_cmp(&(b.rate * a.left)));
-        let (mut leave, mut rooms) = (given, given.max(room));
-        for server in &mut alone {
-            let takes_up = self.level.takes_up(server.at);
-            let part = |of: &mut f64| {
-                let more = if takes_up { (server.rate * (GROWS - 1.0)).min(*of) } else { 0.0 };
-                *of -= more;
-                server.rate + more
-            };
-            // What nobody has is there besides what others leave: they do not leave it once more.
-            let (can, room) = (part(&mut leave), part(&mut rooms));
-            server.can = self.level.can(server.at, server.rate, can).min(server.limit);
-            server.room = room.min(server.limit).max(server.can);
-        }
+        let room = self.level.room(rates);
+        self.level.share_out(&mut alone, room);
         let takes_up = |server: &Alone| self.level.takes_up(server.at);
         let above = if alone.iter().any(takes_up) { 1.0 } else { ABOVE };
         let end_s = common_end_s(&alone, most * above);
@@ -236,13 +222,28 @@ impl Level {
         if total < most * ROOM { most - total } else { 0.0 }
     }
 
-    fn takes_up(&self, at: usize) -> bool {
-        self.seats.get(at).is_some_and(Seat::takes_up)
+    /// Says of each what it can do and what it is told that there is, where nobody has `room`. Who brings least of what it would end with when all do comes first, or whoever has much has all that
+    /// there is.
+    fn share_out(&self, alone: &mut [Alone], room: f64) {
+        alone.sort_by(|a, b| (a.rate * b.left).total_cmp(&(b.rate * a.left)));
+        // What nobody has is there besides what others leave: they do not leave it once more.
+        let mut leave = self.most() * TAKEN_UP;
+        let mut there = leave.max(room);
+        for server in alone {
+            let takes_up = self.takes_up(server.at);
+            let part = |of: &mut f64| {
+                let more = if takes_up { (server.rate * (GROWS - 1.0)).min(*of) } else { 0.0 };
+                *of -= more;
+                server.rate + more
+            };
+            let (can, room) = (part(&mut leave), part(&mut there));
+            server.can = self.seats.get(server.at).map_or(can, |seat| seat.can(server.rate, can)).min(server.limit);
+            server.room = room.min(server.limit).max(server.can);
+        }
     }
 
-    /// What a server that brings so much could bring, where this is there for it.
-    fn can(&self, at: usize, rate: f64, with_more: f64) -> f64 {
-        self.seats.get(at).map_or(rate, |seat| seat.can(rate, with_more))
+    fn takes_up(&self, at: usize) -> bool {
+        self.seats.get(at).is_some_and(Seat::takes_up)
     }
 
     /// Whether all together still become faster.
