@@ -170,7 +170,7 @@ impl Plan {
             let limit = server.profile.limit.map_or(f64::INFINITY, |limit| limit.bytes_per_second() as f64);
             match self.left_alone(at) {
                 Some(left) if left > 0.0 && rates[at] > 0.0 => {
-                    alone.push(Alone { at, left, rate: rates[at], can: 0.0, room: 0.0, limit })
+                    alone.push(Alone { at, left, rate: rates[at], can: 0.0, room: 0.0, limit });
                 }
                 _ => elsewhere += rates[at],
             }
