@@ -1,7 +1,7 @@
 //! Memory that the machine has at hand.
 //!
 //! The host of a virtual machine takes back what is free there, in pieces of 2 MB and more (the guest's free page reporting), and finds it again when a page is touched: that can
-//! cost 16 us a page, four times what all of a transfer costs for it, and how much of it a run meets is chance. So memory is taken before the runs, all of it written, and given
+//! take a third of two processors at 1 Gbit/s, and how much of it a run meets is chance. So memory is taken before the runs, all of it written, and given
 //! back with a page held of every 512 KB: free pieces are then too small to be reported, and what a system gives out first.
 
 use std::fs::File;
@@ -22,8 +22,9 @@ const PIECE: u64 = 512 << 10;
 impl AtHand {
     /// Has so much memory at hand, or half of what is free if that is less.
     pub fn take(bytes: Bytes) -> io::Result<Self> {
-        let free = Bytes(rustix::system::sysinfo().freeram as u64);
-        let pieces = bytes.as_u64().min(free.as_u64() / 2) / PIECE;
+        let machine = rustix::system::sysinfo();
+        let free = (machine.freeram as u64).saturating_mul(machine.mem_unit.into());
+        let pieces = bytes.as_u64().min(free / 2) / PIECE;
         let mut file = File::from(memfd_create("haul-bench", MemfdFlags::CLOEXEC)?);
         let zeros = vec![0; PIECE as usize];
         let held = rustix::param::page_size() as u64;

@@ -22,7 +22,7 @@ use haul_units::{BitRate, Bytes, Time};
 
 use super::Plan;
 use super::order::Order;
-use super::server::Server;
+use super::server::{Server, averaged};
 use super::settings::Policy;
 use crate::catalogue::ServerId;
 
@@ -54,7 +54,7 @@ const END_S: f64 = 1.0;
 const AVERAGED: Duration = LOOK;
 
 /// What is known of the rates of all.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Level {
     looks_at: Time,
     /// What all brought together at the latest looks, in bytes per second.
@@ -114,7 +114,6 @@ impl Plan {
         }
         let longest = self.servers.iter().filter(|server| server.is_usable()).map(|server| server.profile.rtt).max();
         self.level.looks_at = now + LOOK.max(longest.unwrap_or_default() * 2);
-        self.level.seats.resize(self.servers.len(), Seat::default());
         let rate_of = |(server, seat): (&Server, &Seat)| {
             seat.arriving.or(server.measured_rate()).filter(|_| server.is_sending()).unwrap_or(0.0)
         };
@@ -146,21 +145,17 @@ impl Plan {
 
     /// So many bytes have come from a server in this time, as its connection counts them: whatever of them the destination has taken.
     pub fn handle_received(&mut self, server: ServerId, bytes: Bytes, within: Duration) {
-        self.level.seats.resize(self.servers.len(), Seat::default());
-        if let Some(seat) = self.level.seats.get_mut(server.index()).filter(|_| !within.is_zero()) {
-            let within = within.as_secs_f64();
-            let rate = bytes.as_u64() as f64 / within;
-            let weight = 1.0 - (-within / AVERAGED.as_secs_f64()).exp();
-            let before = seat.arriving.unwrap_or(rate);
-            seat.arriving = Some(before + (rate - before) * weight);
+        if within.is_zero() {
+            return;
         }
+        let (arriving, within) = (&mut self.level.seats[server.index()].arriving, within.as_secs_f64());
+        let rate = bytes.as_u64() as f64 / within;
+        *arriving = Some(arriving.map_or(rate, |before| averaged(before, rate, within, AVERAGED.as_secs_f64())));
     }
 
     /// A server that has come anew has been told nothing.
     pub(super) fn forget_limit(&mut self, at: usize) {
-        if let Some(seat) = self.level.seats.get_mut(at) {
-            *seat = Seat::default();
-        }
+        self.level.seats[at] = Seat::default();
     }
 
     /// Who is to be told what.
@@ -178,7 +173,7 @@ impl Plan {
         let most = self.level.most() - elsewhere;
         let room = self.level.room(rates);
         self.level.share_out(&mut alone, room);
-        let takes_up = |server: &Alone| self.level.takes_up(server.at);
+        let takes_up = |server: &Alone| self.level.seats[server.at].takes_up();
         let above = if alone.iter().any(takes_up) { 1.0 } else { ABOVE };
         let end_s = common_end_s(&alone, most * above);
         if end_s.map_or(room == 0.0, |end_s| end_s < END_S) {
@@ -190,8 +185,9 @@ impl Plan {
             part.map(Told::Bound).or_else(room).map(|told| (server.at, told))
         };
         let wanted = alone.iter().filter_map(told).collect();
-        let left = alone.iter().filter(|server| takes_up(server)).map(|server| server.can - server.rate).sum();
-        self.level.left = if end_s.is_some() { left } else { 0.0 };
+        if end_s.is_some() {
+            self.level.left = alone.iter().filter(|server| takes_up(server)).map(|server| server.can - server.rate).sum();
+        }
         wanted
     }
 
@@ -211,6 +207,11 @@ impl Plan {
 }
 
 impl Level {
+    /// Of so many servers: nothing is known, and nobody is told anything.
+    pub(super) fn of(servers: usize) -> Self {
+        Self { looks_at: Time::ZERO, totals: VecDeque::new(), seats: vec![Seat::default(); servers], left: 0.0 }
+    }
+
     /// The most that all brought together of late.
     fn most(&self) -> f64 {
         self.totals.iter().copied().fold(0.0, f64::max)
@@ -230,20 +231,16 @@ impl Level {
         let mut leave = self.most() * TAKEN_UP;
         let mut there = leave.max(room);
         for server in alone {
-            let takes_up = self.takes_up(server.at);
+            let (seat, rate) = (&self.seats[server.at], server.rate);
             let part = |of: &mut f64| {
-                let more = if takes_up { (server.rate * (GROWS - 1.0)).min(*of) } else { 0.0 };
+                let more = if seat.takes_up() { (rate * (GROWS - 1.0)).min(*of) } else { 0.0 };
                 *of -= more;
-                server.rate + more
+                rate + more
             };
             let (can, room) = (part(&mut leave), part(&mut there));
-            server.can = self.seats.get(server.at).map_or(can, |seat| seat.can(server.rate, can)).min(server.limit);
+            server.can = seat.can(rate, can).min(server.limit);
             server.room = room.min(server.limit).max(server.can);
         }
-    }
-
-    fn takes_up(&self, at: usize) -> bool {
-        self.seats.get(at).is_some_and(Seat::takes_up)
     }
 
     /// Whether all together still become faster.

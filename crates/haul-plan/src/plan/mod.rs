@@ -71,6 +71,7 @@ impl Plan {
         let mut plan = Self {
             servers: (0..catalogue.servers()).map(|_| Server::new()).collect(),
             busy_s: vec![0.0; catalogue.servers()],
+            level: Level::of(catalogue.servers()),
             work,
             catalogue,
             settings,
@@ -81,7 +82,6 @@ impl Plan {
             events: VecDeque::new(),
             wasted: 0,
             balanced: Balanced { is_stale: true, ..Balanced::default() },
-            level: Level::default(),
             is_dealt: false,
             lost: 0,
         };

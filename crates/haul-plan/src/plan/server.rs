@@ -166,8 +166,9 @@ impl Server {
         }
         let passed = passed.as_secs_f64();
         let sample = counted as f64 / passed;
-        let weight = if self.is_measured { 1.0 - (-passed / AVERAGED_S.max(2.0 * self.rtt_s())).exp() } else { 1.0 };
-        self.rate = (self.rate + (sample - self.rate) * weight).max(1.0);
+        let over_s = AVERAGED_S.max(2.0 * self.rtt_s());
+        let rate = if self.is_measured { averaged(self.rate, sample, passed, over_s) } else { sample };
+        self.rate = rate.max(1.0);
         self.is_measured = true;
         self.counting = Some((now, 0));
     }
@@ -200,4 +201,9 @@ impl Server {
         let long = patience.max(self.profile.rtt * 8);
         if self.is_doubted { long.min(DOUBTED.max(self.profile.rtt * 3)) } else { long }
     }
+}
+
+/// An average over `over_s` that was `before`, with a sample of the `passed_s` since.
+pub(super) fn averaged(before: f64, sample: f64, passed_s: f64, over_s: f64) -> f64 {
+    before + (sample - before) * (1.0 - (-passed_s / over_s).exp())
 }

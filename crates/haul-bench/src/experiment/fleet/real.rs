@@ -44,13 +44,8 @@ struct Turn {
 pub fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
     let mut notes = Vec::new();
     let mut ran = Vec::new();
-    let _memory = match AtHand::take(memory_of(Size::Tenth.files(scale))) {
-        Ok(memory) => Some(memory),
-        Err(error) => {
-            notes.push(format!("memory was not at hand: {error}"));
-            None
-        }
-    };
+    let _memory = AtHand::take(memory_of(Size::Tenth.files(scale)))
+        .inspect_err(|error| notes.push(format!("memory was not at hand: {error}")));
     for turn in turns(scale) {
         if !ground.go_on() {
             break;
