@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 oldest_rust=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 packages=()
-for pair in gcc:gcc ar:binutils make:make ssh:openssh-client sshd:openssh-server ip:iproute2 ping:iputils-ping iperf3:iperf3 rsync:rsync curl:curl python3:python3 nft:nftables b3sum:b3sum pkg-config:pkg-config c++:g++ mpirun:openmpi-bin srun:slurm-client slurmctld:slurmctld slurmd:slurmd zsh:zsh fish:fish; do
+for pair in gcc:gcc ar:binutils make:make ssh:openssh-client sshd:openssh-server ip:iproute2 ping:iputils-ping iperf3:iperf3 rsync:rsync curl:curl python3:python3 nft:nftables b3sum:b3sum pkg-config:pkg-config c++:g++ mpirun:openmpi-bin srun:slurm-client slurmctld:slurmctld slurmd:slurmd munged:munge zsh:zsh fish:fish; do
     PATH="$PATH:/usr/sbin:/sbin" command -v "${pair%%:*}" >/dev/null || packages+=("${pair#*:}")
 done
 [ -e /usr/include/stdlib.h ] || packages+=(libc6-dev)

@@ -42,10 +42,10 @@ impl Member {
         }
     }
 
-    /// Lets it end, once its work is done.
+    /// Lets it end, once its work is done. It is not waited for.
     pub fn part(self) {
         if let Some(connected) = self.keep {
-            connected.end();
+            connected.part(false);
         }
     }
 }

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 pub use self::error::{Listener, ReachError, Unanswered};
 use self::lifeline::Routes;
 pub use self::lifeline::{KEEP_ALIVE, Lifeline, is_heard, own_address};
+use self::lifeline::is_silent;
 use self::ways::Watched;
 use haul::{ClientConfig, ConnectError, Connection, Endpoint, Fingerprint, Identity, PeerTrust, TransportConfig};
 use haul_units::Cancel;
@@ -152,7 +153,7 @@ impl Connected {
 
     fn leave(self) {
         if let Some(ssh) = &self.ssh {
-            let is_cut_off = self.routes.has_changed(self.connection.remote_addr());
+            let is_cut_off = self.routes.has_changed(self.connection.remote_addr()) || is_silent(&self.connection);
             ssh.lock().unwrap_or_else(PoisonError::into_inner).leave(is_cut_off);
         }
     }

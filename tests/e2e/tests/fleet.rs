@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -50,10 +51,14 @@ impl Fleet {
 
     /// `haul fleet get` of the file, which all hosts have, as its user types it; into `by-command`.
     fn get(&self, start: &str, hosts: &str, more: &[&str]) -> Command {
+        self.get_from(start, &["-H", hosts], more)
+    }
+
+    fn get_from(&self, start: &str, hosts: &[&str], more: &[&str]) -> Command {
         let target = self.got.join("by-command");
         let _ = fs::remove_file(&target);
         let mut command = self.sites.haul(self.sites.hub());
-        command.args(["fleet", "get", "--json", "-F"]).arg(self.sites.ssh_config()).args(["--start", start, "-H", hosts]);
+        command.args(["fleet", "get", "--json", "-F"]).arg(self.sites.ssh_config()).args(["--start", start]).args(hosts);
         command.args(more).arg(self.data.join("file")).arg(target);
         command
     }
@@ -93,7 +98,6 @@ impl Fleet {
 }
 
 fn program(path: &Path, script: &str) {
-    use std::os::unix::fs::PermissionsExt as _;
     fs::write(path, script).expect("a script");
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("its mode");
 }
@@ -194,6 +198,18 @@ fn members_outlive_the_representative_and_not_the_client() {
         fleet.assert_no_process_left(Duration::from_secs(10));
         fs::remove_dir_all(&fleet.got).and_then(|()| fs::create_dir(&fleet.got)).expect("emptied");
     }
+    // In the middle of a job by the command, the others do its work.
+    let carried = || [2, 3].map(|site| fleet.sites.delivered_bytes(site));
+    let before = carried();
+    let running = Running::start(fleet.get("ssh", "site1,site2,site3", &["--dead-after", "8", "--limit-each", "6M"]));
+    let all_bring = || carried().iter().zip(before).all(|(now, before)| now - before >= 1 << 18);
+    assert!(eventually(PATIENCE, all_bring), "the others bring nothing");
+    kill_representative();
+    let finished = running.wait(PATIENCE).expect(0);
+    fleet.assert_got(&finished, 3);
+    let states = events(&finished, "progress").iter().map(|event| event["members"][0]["state"].clone()).collect::<Vec<_>>();
+    assert!(states.iter().any(|state| state == "stalled" || state == "gone"), "it was over already: {states:?}");
+    fleet.assert_no_process_left(Duration::from_secs(10));
     // The client is killed: its members hear nothing more, and end.
     let mut waiting = Waiting::start(fleet.command("ssh", "site1,site2,site3", &["idle=8"]));
     let alone = || (1..=3).all(|site| fleet.of_haul(site).len() == 1);
@@ -281,6 +297,20 @@ fn daemons_are_members_as_they_are() {
     assert_eq!(named(&finished, "fetched"), std::slice::from_ref(&lab.far.address), "{finished}");
     assert!(why(&finished, &lab.near.address).contains("no answer over UDP"), "{finished}");
     assert_eq!(tree::hash(&root.join("file")), tree::hash(&got.join(&lab.far.address)));
+    // The same by the command, there and back.
+    let host = format!("haul://{}/data", lab.far.address);
+    let fleet = |what: &str, words: &[&Path]| {
+        let mut command = lab.haul(&lab.near);
+        command.args(["fleet", what, "--json", "-H", &host]).args(words);
+        Running::start(command).wait(PATIENCE).expect(0)
+    };
+    fleet("get", &["file".as_ref(), &got.join("by-command")]);
+    assert_eq!(tree::hash(&root.join("file")), tree::hash(&got.join("by-command")));
+    fleet("put", &[&got.join("by-command"), "back".as_ref()]);
+    assert_eq!(tree::hash(&root.join("file")), tree::hash(&root.join("back/by-command")));
+    let told = fleet("status", &[]);
+    let status: Value = serde_json::from_slice(&told.stdout).expect("JSON");
+    assert!(status["status"]["places"][0]["total_bytes"].as_u64() > Some(0), "{told}");
     drop(daemon);
 }
 
@@ -326,7 +356,7 @@ fn open_mpi_starts_members() {
     assert!(eventually(Duration::from_secs(10), || left().is_empty()), "{:?}", left());
 }
 
-/// Slurm on one host, with three nodes.
+/// Slurm on one host, with three nodes, whose users munge vouches for.
 struct Slurm {
     conf: PathBuf,
     daemons: Vec<Running>,
@@ -338,8 +368,8 @@ impl Slurm {
         let name = rustix::system::uname().nodename().to_string_lossy().split('.').next().unwrap_or_default().to_owned();
         let place = dir.display();
         let conf = format!(
-            "ClusterName=t\nSlurmctldHost={name}(127.0.0.1)\nSlurmUser=root\nSlurmdUser=root\nAuthType=auth/none\nCredType=cred/none\n\
-             SlurmctldPort=16817\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nJobAcctGatherType=jobacct_gather/none\n\
+            "ClusterName=t\nSlurmctldHost={name}(127.0.0.1)\nSlurmUser=root\nSlurmdUser=root\nAuthType=auth/munge\nCredType=cred/munge\n\
+             AuthInfo=socket={place}/munge/socket\nSlurmctldPort=16817\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nJobAcctGatherType=jobacct_gather/none\n\
              AccountingStorageType=accounting_storage/none\nSelectType=select/cons_tres\nSelectTypeParameters=CR_Core\n\
              SlurmdParameters=config_overrides\nReturnToService=2\nStateSaveLocation={place}/state\nSlurmdSpoolDir={place}/spool-%n\n\
              SlurmdPidFile={place}/%n.pid\nSlurmdLogFile={place}/%n.log\nSlurmctldLogFile={place}/ctld.log\nSlurmctldPidFile={place}/ctld.pid\n\
@@ -354,7 +384,19 @@ impl Slurm {
             command.args(args).env("SLURM_CONF", &conf).env("PATH", "/usr/bin:/usr/sbin:/bin:/sbin");
             Running::start(command)
         };
-        let mut daemons = vec![run("slurmctld", &["-D"])];
+        let munge = dir.join("munge");
+        fs::create_dir(&munge).expect("a directory");
+        fs::write(munge.join("key"), Random::seeded(73).bytes(128)).expect("a key");
+        fs::set_permissions(munge.join("key"), fs::Permissions::from_mode(0o600)).expect("its mode");
+        let files = ["key-file=key", "socket=socket", "pid-file=pid", "seed-file=seed", "log-file=log"].map(|file| {
+            let (option, name) = file.split_once('=').expect("a name");
+            format!("--{option}={}", munge.join(name).display())
+        });
+        // The directory above is everybody's, which it minds unless it is told not to.
+        let munged = [&["--foreground", "--force", "--origin=127.0.0.1"][..], &files.each_ref().map(String::as_str)].concat();
+        let mut daemons = vec![run("munged", &munged)];
+        assert!(eventually(PATIENCE, || munge.join("socket").exists()), "munged does not listen");
+        daemons.push(run("slurmctld", &["-D"]));
         for node in ["n1", "n2", "n3"] {
             fs::create_dir_all(dir.join(format!("spool-{node}"))).expect("a directory");
             daemons.push(run("slurmd", &["-D", "-N", node]));
@@ -382,7 +424,7 @@ impl Drop for Slurm {
 
 #[test]
 fn slurm_starts_members() {
-    if !(has("srun") && has("slurmctld") && has("slurmd")) {
+    if !(has("srun") && has("slurmctld") && has("slurmd") && has("munged")) {
         return;
     }
     let Some(fleet) = Fleet::open(BitRate::mbps(500), 1 << 20) else { return };
@@ -407,6 +449,10 @@ fn slurm_starts_members() {
     let mut command = fleet.get("srun", "n[1-3]", &words);
     command.env("SLURM_CONF", &slurm.conf);
     fleet.assert_got(&Running::start(command).wait(PATIENCE).expect(0), 3);
+    // Inside a job its nodes are the list.
+    let mut command = fleet.get_from("srun", &[], &words);
+    command.envs([("SLURM_JOB_NODELIST", "n[2-3]")]).env("SLURM_CONF", &slurm.conf);
+    fleet.assert_got(&Running::start(command).wait(PATIENCE).expect(0), 2);
     let is_idle = || {
         let jobs = fleet.sites.hub().command("squeue").arg("-h").env("SLURM_CONF", &slurm.conf).output();
         jobs.is_ok_and(|jobs| jobs.status.success() && jobs.stdout.is_empty())

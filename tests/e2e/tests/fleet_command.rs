@@ -329,3 +329,44 @@ fn a_host_with_several_disks_stores_where_there_is_room() {
         assert_eq!(tree::hash(&fleet.target().join(&name)), tree::hash(&source.join(&name)), "{name}");
     }
 }
+
+/// Nothing is faster than it may be, or sooner: how much slower or later is the machine's affair.
+#[test]
+fn limits_rests_and_a_time_to_start_are_kept() {
+    let Some(fleet) = Fleet::open([100, 100, 100]) else { return };
+    let mut random = Random::seeded(91);
+    for site in 1..=3 {
+        fs::create_dir(fleet.at(site).join("set")).expect("a directory");
+        for file in 0..4 {
+            tree::write_random(&fleet.at(site).join(format!("set/of-{site}-{file}")), 500_000, &mut random);
+        }
+    }
+    let taken = |what: &str, words: &[&str]| {
+        let _ = fs::remove_dir_all(fleet.target());
+        summary(&fleet.run(what, words).expect(0))["elapsed_s"].as_f64().expect("a time")
+    };
+    let get = |words: &[&str]| taken("get", &[words, &["-r", "set", text(&fleet.target())]].concat());
+    // 2 MB of each server, of 20 Mbit/s a server or 60 for all: 0.8 s, of which a burst at the start may be missing. Without: a third of that.
+    let put = |words: &[&str]| {
+        for site in 1..=3 {
+            let _ = fs::remove_dir_all(fleet.at(site).join("back"));
+        }
+        taken("put", &[words, &["-r", text(&fleet.sites.scratch().join("source")), "back"]].concat())
+    };
+    for (words, least) in [(["--limit-each", "20M"], 0.7), (["-l", "60M"], 0.7), (["--pause", "300ms"], 0.9)] {
+        let took = get(&words);
+        assert!(took >= least, "get {words:?}: {took} s");
+        let copied = Command::new("cp").args(["-r", text(&fleet.target())]).arg(fleet.sites.scratch().join("source")).status();
+        assert!(copied.expect("cp").success());
+        let took = put(&words);
+        assert!(took >= least, "put {words:?}: {took} s");
+        fs::remove_dir_all(fleet.sites.scratch().join("source")).expect("removed");
+    }
+    let at = std::time::SystemTime::now() + Duration::from_secs(4);
+    let seconds = at.duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_secs();
+    let moment = Command::new("date").args(["-u", "-d", &format!("@{seconds}"), "+%Y-%m-%dT%H:%M:%SZ"]).output().expect("date");
+    let moment = String::from_utf8(moment.stdout).expect("UTF-8");
+    get(&["--start-at", moment.trim()]);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    assert!(now.as_secs() >= seconds, "before {moment}");
+}

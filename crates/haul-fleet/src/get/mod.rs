@@ -286,13 +286,13 @@ where
 
 /// Lets the members say goodbye.
 fn see_off<B>(desk: &mut Desk<'_, B>) {
-    let until = clock::now() + FAREWELL;
-    while desk.supplies.iter().any(|supply| !supply.is_over && supply.is_up()) {
-        let left = until.saturating_duration_since(clock::now());
-        if left.is_zero() {
+    let begun = clock::now();
+    loop {
+        let waited = clock::now() - begun;
+        if waited >= FAREWELL || !desk.supplies.iter().any(|supply| supply.says_goodbye(waited)) {
             return;
         }
-        match desk.next(left) {
+        match desk.next(LOOK) {
             Ok(Some(News::Member(at, Said::Over(_)))) => {
                 if let Some(supply) = desk.supplies.get_mut(at) {
                     supply.is_over = true;

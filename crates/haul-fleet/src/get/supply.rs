@@ -15,6 +15,11 @@ use haul_units::{BitRate, Bytes, Cancel};
 use super::news::{Doubt, Gate, Newcomer, PathWatch};
 use haul_plan::FileId;
 
+/// Who is there answers a farewell within so many round trips: one for the answer, two for a loss of either.
+const ANSWER_ROUNDS: u32 = 3;
+/// And so much for threads that wait for a processor.
+const SLACK: Duration = Duration::from_millis(100);
+
 /// One member.
 pub(super) struct Supply<'a> {
     pub(super) name: String,
@@ -120,6 +125,13 @@ impl<'a> Supply<'a> {
     /// It is there, and its session goes on.
     pub(super) fn is_up(&self) -> bool {
         self.is_here && self.down.is_none()
+    }
+
+    /// It is still to say goodbye, for which it was waited so long. One that has not been heard since, nor will be, is gone.
+    pub(super) fn says_goodbye(&self, waited: Duration) -> bool {
+        let path = (self.path)();
+        let patience = Duration::from_micros(path.rtt_us) * ANSWER_ROUNDS + SLACK;
+        !self.is_over && self.is_up() && (waited < patience || path.silence < waited)
     }
 
     /// It will not say what it has any more: it has, or is gone, or never came.
@@ -230,5 +242,34 @@ impl<'a> Supply<'a> {
     /// How long it has had something to send.
     pub(super) fn busy(&self, now: Instant) -> Duration {
         self.busy + self.busy_since.map_or(Duration::ZERO, |since| now - since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// One that was last heard so long ago, 100 ms away.
+    fn silent_for(silence: Duration) -> Supply<'static> {
+        let gate = Box::leak(Box::new(Gate::default()));
+        let mut supply = Supply::new("a".to_owned(), channel().0, gate, Cancel::new());
+        let path: PathWatch = Box::new(move || PathView { rtt_us: 100_000, silence, ..PathView::default() });
+        supply.came(Newcomer { path, doubt: Box::new(|| false), limit: None, sources: Vec::new() });
+        supply
+    }
+
+    #[test]
+    fn who_is_gone_is_not_waited_for_to_say_goodbye() {
+        let long = Duration::from_secs(10);
+        for waited_ms in [0, 300, 399] {
+            assert!(silent_for(long).says_goodbye(Duration::from_millis(waited_ms)), "its answer may be under way");
+        }
+        assert!(!silent_for(long).says_goodbye(Duration::from_millis(400)));
+        assert!(silent_for(Duration::from_millis(50)).says_goodbye(Duration::from_millis(1500)), "it is heard, and has more to say");
+        let mut over = silent_for(Duration::ZERO);
+        over.is_over = true;
+        assert!(!over.says_goodbye(Duration::ZERO));
     }
 }

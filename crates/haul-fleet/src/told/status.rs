@@ -16,7 +16,8 @@ pub fn status_event(member: &MemberStatus) -> Value {
     }
 }
 
-/// A row for each place of each server; of those that have not answered, none. `kept`: they may have something to do, and what comes last.
+/// A row for each place of each server; of those that have not answered, none. What they do comes last, where one does something or `kept` says
+/// that they are there to.
 pub fn status_table(told: &[MemberStatus], kept: bool) -> Vec<String> {
     let head = ["SERVER", "LOAD", "MEMORY FREE", "ROOM FREE", "OF", "RTT", "WHERE", "DOES"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -44,7 +45,8 @@ pub fn status_table(told: &[MemberStatus], kept: bool) -> Vec<String> {
             }));
         }
     }
-    if !kept {
+    let works = |member: &MemberStatus| member.report.as_ref().is_ok_and(|report| !report.work.is_empty());
+    if !kept && !told.iter().any(works) {
         for row in &mut rows {
             row.truncate(7);
         }
@@ -113,12 +115,13 @@ mod tests {
             ..StatusReport::default()
         };
         let rtt = Duration::from_micros(150_200);
-        let told = [
+        let resting = StatusReport { work: Vec::new(), ..report.clone() };
+        let told = |report| [
             MemberStatus { name: "store01".into(), rtt, report: Ok(report) },
             MemberStatus { name: "store02".into(), rtt, report: Err(std::io::Error::other("gone")) },
         ];
         assert_eq!(
-            status_table(&told, false),
+            status_table(&told(resting), false),
             [
                 "SERVER     LOAD  MEMORY FREE  ROOM FREE        OF       RTT  WHERE",
                 "store01  0.50/4     2.00 GiB   1.00 GiB  4.00 GiB  150.2 ms  /data",
@@ -128,9 +131,12 @@ mod tests {
                 "           down                       ?         ?            on s2",
             ]
         );
-        let kept = status_table(&told, true);
-        assert!(kept[0].ends_with("  WHERE                              DOES"), "{kept:?}");
-        assert!(kept[1].ends_with("  /data                              receives back for 1 min, 8.00 Mbit/s"), "{kept:?}");
+        // A daemon that nobody keeps may be at work as well.
+        for kept in [false, true] {
+            let rows = status_table(&told(report.clone()), kept);
+            assert!(rows[0].ends_with("  WHERE                              DOES"), "{rows:?}");
+            assert!(rows[1].ends_with("  /data                              receives back for 1 min, 8.00 Mbit/s"), "{rows:?}");
+        }
     }
 
     #[test]

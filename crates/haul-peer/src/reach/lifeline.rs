@@ -18,7 +18,12 @@ const SILENT: Duration = Duration::from_secs(4);
 
 /// Whether the peer of a connection has been heard of late.
 pub fn is_heard(connection: &Connection) -> bool {
-    connection.end().is_none() && connection.stats().silence < SILENT
+    connection.end().is_none() && !is_silent(connection)
+}
+
+/// Whether the peer of a connection, which may be over, was last heard so long ago that it may be gone.
+pub(super) fn is_silent(connection: &Connection) -> bool {
+    connection.stats().silence >= SILENT
 }
 
 /// Tells whether there is still somebody to wait for.

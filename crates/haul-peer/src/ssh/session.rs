@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use haul::carrier::Carrier;
 use haul_units::Cancel;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::error::{SshEnded, SshError};
 use super::hello::{AnswerError, find_text};
@@ -218,6 +219,10 @@ impl SshSession {
         if is_cut_off {
             let _ = self.child.kill();
             let _ = self.child.wait();
+        } else if let Ok(None) = self.child.try_wait() {
+            // This process may live on: nothing that has ended is to be left behind in it.
+            let child = Pid::from_child(&self.child);
+            thread::spawn(move || await_left(child));
         }
         self.left = true;
     }
@@ -252,6 +257,19 @@ impl Drop for SshSession {
     }
 }
 
+/// Waits for an ssh that ends by itself, in the end by force.
+fn await_left(child: Pid) {
+    let begun = clock::now();
+    while let Ok(None) = waitpid(Some(child), WaitOptions::NOHANG) {
+        if clock::now() - begun > FAREWELL {
+            let _ = kill_process(child, Signal::KILL);
+            let _ = waitpid(Some(child), WaitOptions::empty());
+            return;
+        }
+        thread::park_timeout(LOOK);
+    }
+}
+
 /// Writes a program to ssh. A far side that stops reading says why.
 fn feed(mut program: impl Read, mut stdin: ChildStdin) -> (io::Result<()>, ChildStdin) {
     let mut part = vec![0; 1 << 16];
@@ -276,4 +294,19 @@ fn pass_on(mut stderr: impl Read + Send + 'static, mut to: Box<dyn Write + Send>
         drop(ended);
     });
     when_ended
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn who_was_left_is_no_zombie_once_it_has_ended() {
+        let child = Command::new("true").spawn().expect("started");
+        let pid = Pid::from_child(&child);
+        await_left(pid);
+        assert_eq!(waitpid(Some(pid), WaitOptions::NOHANG).map(|_| ()), Err(rustix::io::Errno::CHILD));
+    }
 }

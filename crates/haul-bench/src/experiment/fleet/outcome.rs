@@ -17,6 +17,8 @@ use crate::plot::{Axis, Chart, Figure, Line};
 pub const OWN: &str = "own";
 /// Each file on two servers.
 pub const TWICE: &str = "twice";
+/// What happens to a run whose first server goes in the middle.
+pub const KILLED: &str = "the first is killed";
 
 /// How large everything is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -130,7 +132,10 @@ fn verdicts(size: Size, whole: &[&Ran]) -> Vec<Judged> {
         Some(of(ours?)?.as_bps() as f64 / best.as_bps().max(1) as f64)
     };
     let ratio = |ratio: f64| format!("{ratio:.2}");
-    vec![
+    let twice = |fate: &str| whole.iter().find(|run| run.who == Fetcher::Fleet.name() && run.set == TWICE && run.fate == fate);
+    // The others have room enough for the whole link, so a server that is gone costs no capacity.
+    let killed = twice(KILLED).zip(twice("")).map(|(killed, well)| killed.seconds / well.seconds);
+    let mut judged = vec![
         Judged::at_least(&who, "of the client's link after 10 RTT", steady, WANTED_SHARE, percent),
         Judged::at_least(&who, "of the client's link after 10 RTT, the paper:", steady, PAPERS_SHARE, percent),
         Judged::at_least(&who, "after 10 RTT beside the best of the others", beside(&|run| run.after_start()), 1.0, ratio),
@@ -141,7 +146,11 @@ fn verdicts(size: Size, whole: &[&Ran]) -> Vec<Judged> {
             1.0,
             ratio,
         ),
-    ]
+    ];
+    if killed.is_some() {
+        judged.push(Judged::at_most(&who, "time of the job where a server is killed beside none killed", killed, 1.05, ratio));
+    }
+    judged
 }
 
 fn mbps(rate: BitRate) -> String {

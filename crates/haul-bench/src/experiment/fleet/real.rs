@@ -9,7 +9,7 @@ use haul_units::{BitRate, Bytes};
 use rustix::process::Signal;
 
 use super::fetchers::Fetcher;
-use super::outcome::{OWN, Ran, Size, TWICE, report};
+use super::outcome::{KILLED, OWN, Ran, Size, TWICE, report};
 use super::paper::{FAST, RTT, SERVERS, line};
 use super::places::{ARRIVED, DISK, FTP_PORT, HERE, address};
 use crate::bench::{AtHand, MeasureError, Running, Series, Site, SshSetup, Usage, processor_ticks};
@@ -61,12 +61,12 @@ pub fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
             turn.size.client(),
             turn.servers,
             turn.set,
-            fate_words(turn.fate)
+            after_comma(turn.fate)
         ));
         match Scene::set(ground, turn.size.files(scale), turn).and_then(|scene| scene.play(ground)) {
             Ok(run) => ran.push(run),
             Err(MeasureError::Interrupted) => break,
-            Err(error) => notes.push(format!("{}, {} servers{}: {error}", turn.who.name(), turn.servers, fate_words(turn.fate))),
+            Err(error) => notes.push(format!("{}, {} servers{}: {error}", turn.who.name(), turn.servers, after_comma(turn.fate))),
         }
     }
     report(scale, &ran, notes)
@@ -95,8 +95,15 @@ fn turns(scale: Scale) -> Vec<Turn> {
 const fn fate_words(fate: Fate) -> &'static str {
     match fate {
         Fate::Nothing => "",
-        Fate::Slows => ", the second slows to a fiftieth",
-        Fate::Dies => ", the first is killed",
+        Fate::Slows => "the second slows to a fiftieth",
+        Fate::Dies => KILLED,
+    }
+}
+
+fn after_comma(fate: Fate) -> String {
+    match fate_words(fate) {
+        "" => String::new(),
+        words => format!(", {words}"),
     }
 }
 
@@ -223,7 +230,7 @@ impl Scene {
                     said: format!("nothing after {} s", passed.as_secs()),
                 });
             }
-            if passed > soonest / 3 && fate_left != Fate::Nothing {
+            if series.total() > Bytes(payload.as_u64() / 3) && fate_left != Fate::Nothing {
                 self.befall(fate_left)?;
                 fate_left = Fate::Nothing;
             }
@@ -244,7 +251,7 @@ impl Scene {
             servers,
             size,
             set,
-            fate: fate_words(fate).trim_start_matches(", ").to_owned(),
+            fate: fate_words(fate).to_owned(),
             seconds,
             payload_bytes: payload.as_u64(),
             series,
