@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 pub use self::error::{Listener, ReachError, Unanswered};
 use self::lifeline::Routes;
-pub use self::lifeline::{KEEP_ALIVE, Lifeline, is_heard, own_address};
 use self::lifeline::is_silent;
+pub use self::lifeline::{KEEP_ALIVE, Lifeline, is_heard, own_address};
 use self::ways::Watched;
 use haul::{ClientConfig, ConnectError, Connection, Endpoint, Fingerprint, Identity, PeerTrust, TransportConfig};
 use haul_units::Cancel;

@@ -267,7 +267,10 @@ mod tests {
             assert!(silent_for(long).says_goodbye(Duration::from_millis(waited_ms)), "its answer may be under way");
         }
         assert!(!silent_for(long).says_goodbye(Duration::from_millis(400)));
-        assert!(silent_for(Duration::from_millis(50)).says_goodbye(Duration::from_millis(1500)), "it is heard, and has more to say");
+        assert!(
+            silent_for(Duration::from_millis(50)).says_goodbye(Duration::from_millis(1500)),
+            "it is heard, and has more to say"
+        );
         let mut over = silent_for(Duration::ZERO);
         over.is_over = true;
         assert!(!over.says_goodbye(Duration::ZERO));

@@ -116,10 +116,12 @@ mod tests {
         };
         let rtt = Duration::from_micros(150_200);
         let resting = StatusReport { work: Vec::new(), ..report.clone() };
-        let told = |report| [
-            MemberStatus { name: "store01".into(), rtt, report: Ok(report) },
-            MemberStatus { name: "store02".into(), rtt, report: Err(std::io::Error::other("gone")) },
-        ];
+        let told = |report| {
+            [
+                MemberStatus { name: "store01".into(), rtt, report: Ok(report) },
+                MemberStatus { name: "store02".into(), rtt, report: Err(std::io::Error::other("gone")) },
+            ]
+        };
         assert_eq!(
             status_table(&told(resting), false),
             [
