@@ -362,11 +362,13 @@ fn limits_rests_and_a_time_to_start_are_kept() {
         assert!(took >= least, "put {words:?}: {took} s");
         fs::remove_dir_all(fleet.sites.scratch().join("source")).expect("removed");
     }
-    let at = std::time::SystemTime::now() + Duration::from_secs(4);
-    let seconds = at.duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_secs();
-    let moment = Command::new("date").args(["-u", "-d", &format!("@{seconds}"), "+%Y-%m-%dT%H:%M:%SZ"]).output().expect("date");
-    let moment = String::from_utf8(moment.stdout).expect("UTF-8");
-    get(&["--start-at", moment.trim()]);
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
-    assert!(now.as_secs() >= seconds, "before {moment}");
+    let date = |words: &[&str]| {
+        let said = Command::new("date").arg("-u").args(words).output().expect("date");
+        String::from_utf8(said.stdout).expect("UTF-8").trim().to_owned()
+    };
+    let seconds = |words: &[&str]| date(words).parse::<u64>().expect("seconds");
+    let start = seconds(&["-d", "4 seconds", "+%s"]);
+    let moment = date(&["-d", &format!("@{start}"), "+%Y-%m-%dT%H:%M:%SZ"]);
+    get(&["--start-at", &moment]);
+    assert!(seconds(&["+%s"]) >= start, "before {moment}");
 }

@@ -304,9 +304,9 @@ mod tests {
 
     #[test]
     fn who_was_left_is_no_zombie_once_it_has_ended() {
-        let child = Command::new("true").spawn().expect("started");
-        let pid = Pid::from_child(&child);
-        await_left(pid);
-        assert_eq!(waitpid(Some(pid), WaitOptions::NOHANG).map(|_| ()), Err(rustix::io::Errno::CHILD));
+        let mut child = Command::new("true").spawn().expect("started");
+        await_left(Pid::from_child(&child));
+        let again = child.wait().expect_err("nothing is left to wait for");
+        assert_eq!(again.raw_os_error(), Some(rustix::io::Errno::CHILD.raw_os_error()));
     }
 }
