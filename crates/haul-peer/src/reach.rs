@@ -14,9 +14,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub use self::error::{Listener, ReachError, Unanswered};
-use self::lifeline::Routes;
-use self::lifeline::is_silent;
 pub use self::lifeline::{KEEP_ALIVE, Lifeline, is_heard, own_address};
+use self::lifeline::{Routes, is_silent};
 use self::ways::Watched;
 use haul::{ClientConfig, ConnectError, Connection, Endpoint, Fingerprint, Identity, PeerTrust, TransportConfig};
 use haul_units::Cancel;

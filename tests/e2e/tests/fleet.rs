@@ -388,10 +388,8 @@ impl Slurm {
         fs::create_dir(&munge).expect("a directory");
         fs::write(munge.join("key"), Random::seeded(73).bytes(128)).expect("a key");
         fs::set_permissions(munge.join("key"), fs::Permissions::from_mode(0o600)).expect("its mode");
-        let files = ["key-file=key", "socket=socket", "pid-file=pid", "seed-file=seed", "log-file=log"].map(|file| {
-            let (option, name) = file.split_once('=').expect("a name");
-            format!("--{option}={}", munge.join(name).display())
-        });
+        let files = [("key-file", "key"), ("socket", "socket"), ("pid-file", "pid"), ("seed-file", "seed"), ("log-file", "log")]
+            .map(|(option, name)| format!("--{option}={}", munge.join(name).display()));
         // The directory above is everybody's, which it minds unless it is told not to.
         let munged = [&["--foreground", "--force", "--origin=127.0.0.1"][..], &files.each_ref().map(String::as_str)].concat();
         let mut daemons = vec![run("munged", &munged)];

@@ -346,13 +346,13 @@ fn limits_rests_and_a_time_to_start_are_kept() {
         summary(&fleet.run(what, words).expect(0))["elapsed_s"].as_f64().expect("a time")
     };
     let get = |words: &[&str]| taken("get", &[words, &["-r", "set", text(&fleet.target())]].concat());
-    // 2 MB of each server, of 20 Mbit/s a server or 60 for all: 0.8 s, of which a burst at the start may be missing. Without: a third of that.
     let put = |words: &[&str]| {
         for site in 1..=3 {
             let _ = fs::remove_dir_all(fleet.at(site).join("back"));
         }
         taken("put", &[words, &["-r", text(&fleet.sites.scratch().join("source")), "back"]].concat())
     };
+    // 2 MB of each server, of 20 Mbit/s a server or 60 for all: 0.8 s, of which a burst at the start may be missing. Without, they take half of it.
     for (words, least) in [(["--limit-each", "20M"], 0.7), (["-l", "60M"], 0.7), (["--pause", "300ms"], 0.9)] {
         let took = get(&words);
         assert!(took >= least, "get {words:?}: {took} s");

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use haul::carrier::Carrier;
 use haul_units::Cancel;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::error::{SshEnded, SshError};
 use super::hello::{AnswerError, find_text};
@@ -36,11 +35,10 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 /// A running ssh with `haul remote` at its far end. Dropping it ends both.
 #[derive(Debug)]
 pub struct SshSession {
-    child: Child,
+    /// None once it was left to end by itself.
+    child: Option<Child>,
     /// Open while the copy runs: its end tells the far side to stop.
     stdin: Option<ChildStdin>,
-    /// It ends by itself: nobody waits for it.
-    left: bool,
     /// When it was first seen to have ended.
     ended: Option<Instant>,
     /// Round-trip time of its connection, if it could be looked at.
@@ -79,9 +77,8 @@ impl SshSession {
             let _ = stdin.write_all(hello.to_line().as_bytes()).and_then(|()| stdin.flush());
         }
         let mut session = Self {
-            child,
+            child: Some(child),
             stdin: Some(stdin),
-            left: false,
             ended: None,
             rtt: None,
             said,
@@ -169,11 +166,11 @@ impl SshSession {
                 }
                 Err(RecvTimeoutError::Timeout) if self.hurry.is_cancelled() => {
                     // It does not look at its input while it logs in.
-                    let _ = self.child.kill();
+                    self.kill();
                     return Err(SshError::Interrupted);
                 }
                 Err(RecvTimeoutError::Timeout) if connection.is_cut_off() => {
-                    let _ = self.child.kill();
+                    self.kill();
                     return Err(SshError::CutOff { host: host.to_owned() });
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -189,7 +186,7 @@ impl SshSession {
 
     /// How long ago ssh was first seen to have ended; nothing while it runs.
     pub fn ended_for(&mut self) -> Option<Duration> {
-        if matches!(self.child.try_wait(), Ok(None)) {
+        if self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None))) {
             return None;
         }
         let now = clock::now();
@@ -201,6 +198,12 @@ impl SshSession {
         let pipes = self.stdin.take().zip(self.stdout.take())?;
         self.carrier = Some(carrier);
         Some(pipes)
+    }
+
+    fn kill(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+        }
     }
 
     /// No more input for the far side: it ends.
@@ -216,58 +219,46 @@ impl SshSession {
     /// wait for its far side for a quarter of an hour: it is ended.
     pub fn leave(&mut self, is_cut_off: bool) {
         self.close_input();
+        let Some(mut child) = self.child.take() else { return };
         if is_cut_off {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        } else if let Ok(None) = self.child.try_wait() {
+            let _ = child.kill();
+            let _ = child.wait();
+        } else {
             // This process may live on: nothing that has ended is to be left behind in it.
-            let child = Pid::from_child(&self.child);
-            thread::spawn(move || await_left(child));
+            let hurry = self.hurry.clone();
+            thread::spawn(move || await_end(&mut child, &hurry));
         }
-        self.left = true;
     }
 
     /// Ends the far side and waits for it, in the end by force.
     pub fn end(&mut self) -> Option<ExitStatus> {
         self.close_input();
-        let status = self.await_end();
+        let status = self.child.as_mut().and_then(|child| await_end(child, &self.hurry));
         let _ = self.said.recv_timeout(LAST_WORDS);
         status
-    }
-
-    fn await_end(&mut self) -> Option<ExitStatus> {
-        let begun = clock::now();
-        while clock::now() - begun < if self.hurry.is_cancelled() { HURRY } else { FAREWELL } {
-            match self.child.try_wait() {
-                Ok(Some(status)) => return Some(status),
-                Ok(None) => thread::park_timeout(LOOK),
-                Err(_) => return None,
-            }
-        }
-        let _ = self.child.kill();
-        self.child.wait().ok()
     }
 }
 
 impl Drop for SshSession {
     fn drop(&mut self) {
-        if !self.left {
+        if self.child.is_some() {
             self.end();
         }
     }
 }
 
 /// Waits for an ssh that ends by itself, in the end by force.
-fn await_left(child: Pid) {
+fn await_end(child: &mut Child, hurry: &Cancel) -> Option<ExitStatus> {
     let begun = clock::now();
-    while let Ok(None) = waitpid(Some(child), WaitOptions::NOHANG) {
-        if clock::now() - begun > FAREWELL {
-            let _ = kill_process(child, Signal::KILL);
-            let _ = waitpid(Some(child), WaitOptions::empty());
-            return;
+    while clock::now() - begun < if hurry.is_cancelled() { HURRY } else { FAREWELL } {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) => thread::park_timeout(LOOK),
+            Err(_) => return None,
         }
-        thread::park_timeout(LOOK);
     }
+    let _ = child.kill();
+    child.wait().ok()
 }
 
 /// Writes a program to ssh. A far side that stops reading says why.
@@ -298,15 +289,30 @@ fn pass_on(mut stderr: impl Read + Send + 'static, mut to: Box<dyn Write + Send>
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
     use std::process::Command;
 
     use super::*;
 
     #[test]
     fn who_was_left_is_no_zombie_once_it_has_ended() {
-        let mut child = Command::new("true").spawn().expect("started");
-        await_left(Pid::from_child(&child));
-        let again = child.wait().expect_err("nothing is left to wait for");
-        assert_eq!(again.raw_os_error(), Some(rustix::io::Errno::CHILD.raw_os_error()));
+        let child = Command::new("true").spawn().expect("started");
+        let of_process = PathBuf::from(format!("/proc/{}", child.id()));
+        let mut session = SshSession {
+            child: Some(child),
+            stdin: None,
+            ended: None,
+            rtt: None,
+            said: mpsc::channel().1,
+            stdout: None,
+            carrier: None,
+            hurry: Cancel::new(),
+        };
+        session.leave(false);
+        let begun = clock::now();
+        while of_process.exists() {
+            assert!(clock::now() - begun < FAREWELL * 2, "it is a zombie");
+            thread::park_timeout(LOOK);
+        }
     }
 }
