@@ -113,7 +113,7 @@ pub use plan::{Plan, PlanError, Standard, at_daemon};
 pub use processor::{Demand, ProcessorWatch};
 pub use server::{ServerSession, refuse};
 pub use status::{MAX_WORK, PlaceReport, StatusReport, StorageReport, WorkReport, ask as ask_status};
-pub use stores::{locate, space};
+pub use stores::{InStore, in_store, is_directory, locate, space};
 pub use tally::{ActiveFile, Counts, Tally};
 pub use telemetry::{PathReport, PathView};
 pub use verdict::{Conditions, verdict};

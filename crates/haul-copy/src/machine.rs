@@ -23,6 +23,10 @@ pub struct MachineReport {
     pub memory_bytes: u64,
     /// Processes of the machine that ran or waited to, in the average over the last minute.
     pub load1: f64,
+    /// Bytes that this process has read from disks since it began; what was in memory already does not count.
+    pub disk_read_bytes: u64,
+    /// Bytes that it has given to disks.
+    pub disk_written_bytes: u64,
     /// Room where it writes; none where it does not, or does not know.
     pub free_bytes: Option<u64>,
     /// All there is there.
@@ -48,10 +52,13 @@ impl MachineWatch {
         let seconds = (now - self.at).as_secs_f64().max(1.0 / TICKS_PER_S);
         let cpu = ticks.saturating_sub(self.ticks) as f64 / TICKS_PER_S / seconds;
         (self.at, self.ticks) = (now, ticks);
+        let io = read("/proc/self/io").unwrap_or_default();
         let pages = read("/proc/self/statm").and_then(|text| nth(&text, 1)).unwrap_or(0u64);
         MachineReport {
             cpu,
             memory_bytes: pages.saturating_mul(PAGE_BYTES),
+            disk_read_bytes: moved(&io, "read_bytes:"),
+            disk_written_bytes: moved(&io, "write_bytes:"),
             load1: read("/proc/loadavg").and_then(|text| nth(&text, 0)).unwrap_or(0.0),
             free_bytes: space.map(|space| space.free.as_u64()),
             total_bytes: space.map(|space| space.total.as_u64()),
@@ -61,6 +68,11 @@ impl MachineWatch {
 
 fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok()
+}
+
+/// A count of `/proc/PID/io`; zero for what the system does not tell.
+fn moved(io: &str, name: &str) -> u64 {
+    io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0)
 }
 
 fn ticks() -> Option<u64> {
@@ -89,6 +101,12 @@ mod tests {
         assert_eq!(ticks_of("7 (a) b) 9) S 1 2 3 4 5 6 7 8 9 10 31 12 13 14"), Some(43));
         assert_eq!(ticks_of("7 (a) S 1"), None);
         assert_eq!(ticks_of(""), None);
+    }
+
+    #[test]
+    fn what_was_moved_is_read_by_its_name() {
+        let io = "rchar: 9\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 1\n";
+        assert_eq!((moved(io, "read_bytes:"), moved(io, "write_bytes:"), moved("", "read_bytes:")), (4096, 8192, 0));
     }
 
     #[test]

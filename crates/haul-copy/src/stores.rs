@@ -70,34 +70,72 @@ pub(crate) fn serve<T: Transport>(
     })
 }
 
+/// Something that is done in a store, whichever it is.
+pub trait InStore {
+    /// What comes of it.
+    type Done;
+
+    /// Does it.
+    fn run<S: Store>(self, store: &S) -> Result<Self::Done, CopyError>;
+}
+
+/// Opens the store of this machine that all of these paths are in, and does something there.
+pub fn in_store<W: InStore>(paths: &[WirePath], what: W, cancel: &Cancel) -> Result<W::Done, CopyError> {
+    match one_scheme(paths)? {
+        Scheme::Local => what.run(&Local::own()),
+        Scheme::Ram => what.run(&Local::ram_disk().map_err(CopyError::Stopped)?),
+        Scheme::Gfarm => what.run(&gfarm(cancel)?),
+    }
+}
+
+/// Whether there is a directory at a path of this machine, `ram:` or `gfarm:`, in which sources would keep their names.
+pub fn is_directory(path: &Path, cancel: &Cancel) -> Result<bool, CopyError> {
+    let spelled = [WirePath::from(path)];
+    in_store(&spelled, IsDirectory(&spelled[0]), cancel)
+}
+
+struct IsDirectory<'a>(&'a WirePath);
+
+impl InStore for IsDirectory<'_> {
+    type Done = bool;
+
+    fn run<S: Store>(self, store: &S) -> Result<bool, CopyError> {
+        Ok(store.destination(self.0, false).map_err(CopyError::Stopped)?.rename.is_none())
+    }
+}
+
 /// The room at a path of this machine, `ram:` or `gfarm:`; where nothing has the path yet, the room in the directory that it would be made in.
 pub fn space(path: &Path, cancel: &Cancel) -> Result<Space, CopyError> {
-    let spelled = WirePath::from(path);
-    match Scheme::split(&spelled.0).0 {
-        Scheme::Local => space_in(&Local::own(), &spelled),
-        Scheme::Ram => space_in(&Local::ram_disk().map_err(CopyError::Stopped)?, &spelled),
-        Scheme::Gfarm => space_in(&gfarm(cancel)?, &spelled),
+    let spelled = [WirePath::from(path)];
+    in_store(&spelled, SpaceAt(&spelled[0]), cancel)
+}
+
+struct SpaceAt<'a>(&'a WirePath);
+
+impl InStore for SpaceAt<'_> {
+    type Done = Space;
+
+    fn run<S: Store>(self, store: &S) -> Result<Space, CopyError> {
+        let Place { root, .. } = store.destination(self.0, false).map_err(CopyError::Stopped)?;
+        store.space(&root).map_err(|error| failed_at(self.0, error))
     }
 }
 
 /// Which servers hold the content of a file that this machine reaches, and what each replica is good for; none for stores that know no servers.
 pub fn locate(path: &Path, cancel: &Cancel) -> Result<Option<Vec<Replica>>, CopyError> {
-    let spelled = WirePath::from(path);
-    match Scheme::split(&spelled.0).0 {
-        Scheme::Local => locate_in(&Local::own(), &spelled),
-        Scheme::Ram => locate_in(&Local::ram_disk().map_err(CopyError::Stopped)?, &spelled),
-        Scheme::Gfarm => locate_in(&gfarm(cancel)?, &spelled),
+    let spelled = [WirePath::from(path)];
+    in_store(&spelled, Locate(&spelled[0]), cancel)
+}
+
+struct Locate<'a>(&'a WirePath);
+
+impl InStore for Locate<'_> {
+    type Done = Option<Vec<Replica>>;
+
+    fn run<S: Store>(self, store: &S) -> Result<Option<Vec<Replica>>, CopyError> {
+        let top = store.source(self.0).map_err(CopyError::Stopped)?;
+        store.locate(At::Top(&top)).map_err(|error| failed_at(self.0, error))
     }
-}
-
-fn locate_in<S: Store>(store: &S, spelled: &WirePath) -> Result<Option<Vec<Replica>>, CopyError> {
-    let top = store.source(spelled).map_err(CopyError::Stopped)?;
-    store.locate(At::Top(&top)).map_err(|error| failed_at(spelled, error))
-}
-
-fn space_in<S: Store>(store: &S, spelled: &WirePath) -> Result<Space, CopyError> {
-    let Place { root, .. } = store.destination(spelled, false).map_err(CopyError::Stopped)?;
-    store.space(&root).map_err(|error| failed_at(spelled, error))
 }
 
 fn failed_at(spelled: &WirePath, error: StoreError) -> CopyError {

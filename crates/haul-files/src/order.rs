@@ -85,6 +85,10 @@ pub trait Customer<B>: Sync {
     fn entries(&self, entries: Vec<Entry>) -> Result<(), CopyError>;
     /// Every entry was told.
     fn listed(&self) -> Result<(), CopyError>;
+    /// Of the files that the next entries tell of, the server would have to fetch these from another machine.
+    fn elsewhere(&self, _files: Vec<u64>) -> Result<(), CopyError> {
+        Ok(())
+    }
     /// Something is not among the entries.
     fn problem(&self, problem: FileProblem) -> Result<(), CopyError>;
     /// So many names were left out by the filter of the job.
@@ -238,6 +242,7 @@ fn listen<B>(
                 }
                 customer.entries(entries)?;
             }
+            Message::Elsewhere(files) => customer.elsewhere(files)?,
             Message::ScanDone => customer.listed()?,
             Message::LeftOut(names) if !admission.filter.is_empty() => customer.left_out(names)?,
             Message::Problem(problem) => customer.problem(problem)?,

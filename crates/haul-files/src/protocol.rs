@@ -83,6 +83,8 @@ pub const SPECIALS: u64 = 1 << 11;
 pub const PACES: u64 = 1 << 12;
 /// Feature: takes a [`Message::Room`].
 pub const ROOMS: u64 = 1 << 13;
+/// Feature: takes a [`Message::Elsewhere`].
+pub const ELSEWHERE: u64 = 1 << 14;
 /// Features of this program, one bit each.
 pub const FEATURES: u64 = PATTERNS
     | UNDER_WAY
@@ -97,7 +99,8 @@ pub const FEATURES: u64 = PATTERNS
     | CHOOSES
     | SPECIALS
     | PACES
-    | ROOMS;
+    | ROOMS
+    | ELSEWHERE;
 /// Largest frame in bytes, the length left out: the longest command line that a system takes fits into a [`Request`].
 pub const MAX_FRAME: usize = 4 << 20;
 /// Longest target of a symbolic link in bytes.
@@ -185,6 +188,8 @@ pub enum Message {
     Room {
         bps: u64,
     },
+    /// Sender, see [`What::Ordered`], to a peer with [`ELSEWHERE`]: of the files that the next entries announce, those that the sender itself would have to fetch from another machine.
+    Elsewhere(Vec<u64>),
 }
 
 /// What came to [`Options`] after version 3 of the protocol; a new one goes to the end, with a feature of its own.

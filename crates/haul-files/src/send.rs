@@ -103,6 +103,8 @@ struct Announcer {
     batch: Vec<Entry>,
     /// Of files in the batch, where content decides.
     digests: Vec<Digest>,
+    /// Files of the batch whose content lies on other machines.
+    elsewhere: Vec<u64>,
     batch_bytes: usize,
 }
 
@@ -167,7 +169,13 @@ impl<'a, T: Transport, S: Store> Sender<'a, T, S> {
             early,
             offers: Mutex::default(),
             followed: Mutex::default(),
-            announcer: Mutex::new(Announcer { last_id, batch: Vec::new(), digests: Vec::new(), batch_bytes: 0 }),
+            announcer: Mutex::new(Announcer {
+                last_id,
+                batch: Vec::new(),
+                digests: Vec::new(),
+                elsewhere: Vec::new(),
+                batch_bytes: 0,
+            }),
             opened: Mutex::default(),
             waits: Mutex::default(),
         }
@@ -336,11 +344,11 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
 
     /// Gives the entry its id and adds it to the batch.
     fn announce(&self, entry: Entry) -> Result<Entry, CopyError> {
-        self.announce_with(entry, None)
+        self.announce_with(entry, None, false)
     }
 
-    /// As [`announce`](Self::announce), with the hash of a file's content.
-    fn announce_with(&self, mut entry: Entry, hash: Option<[u8; 32]>) -> Result<Entry, CopyError> {
+    /// As [`announce`](Self::announce), with the hash of a file's content, and whether that lies on other machines.
+    fn announce_with(&self, mut entry: Entry, hash: Option<[u8; 32]>, is_elsewhere: bool) -> Result<Entry, CopyError> {
         let mut announcer = lock(&self.announcer);
         // The new one stays back until it is known here: the receiver's word on it may come at once.
         if announcer.batch_bytes > 128 << 10 {
@@ -352,6 +360,9 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
         announcer.batch.push(entry.clone());
         if hash.is_some() {
             announcer.digests.push(Digest { file: entry.id, hash });
+        }
+        if is_elsewhere {
+            announcer.elsewhere.push(entry.id);
         }
         Ok(entry)
     }
@@ -368,6 +379,9 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
         announcer.batch_bytes = 0;
         if !announcer.digests.is_empty() {
             self.session.send(&Message::Digests(std::mem::take(&mut announcer.digests)))?;
+        }
+        if !announcer.elsewhere.is_empty() {
+            self.session.send(&Message::Elsewhere(std::mem::take(&mut announcer.elsewhere)))?;
         }
         self.session.send(&Message::Entries(std::mem::take(&mut announcer.batch)))
     }

@@ -55,10 +55,9 @@ use crate::job::Ownership;
 use crate::journal::{Made, Record, Source};
 use crate::stamp::Stamp;
 use haul_faults::{Stop, WirePath};
-use haul_names::base_name;
 
 pub use error::StoreError;
-pub use haul_names::{Scheme, is_plain_name, is_reserved, stage_name};
+pub use haul_names::{Scheme, base_name, is_plain_name, is_reserved, stage_name};
 pub use local::{Local, umask};
 
 /// Up to this many parts or directories are worth a sync each, which leaves other writers alone; with more of them all of the store is synced.
@@ -146,6 +145,11 @@ pub trait Store: Send + Sync {
     /// Which servers hold the content of a file; none where this store knows no servers.
     fn locate(&self, _at: At<'_, Self>) -> Result<Option<Vec<Replica>>, StoreError> {
         Ok(None)
+    }
+
+    /// Whether the content of a file lies on other machines only, so that somebody who has it at hand is asked first. A store that does not know keeps this.
+    fn is_elsewhere(&self, _at: At<'_, Self>) -> bool {
+        false
     }
 
     /// A checksum of a file's content that the store has already; none where it would have to be computed.

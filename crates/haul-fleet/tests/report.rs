@@ -53,6 +53,7 @@ fn names_are_text_on_the_page_and_in_pictures() {
         "job-00001-cpu.png",
         "job-00001-memory.png",
         "job-00001-timeline.svg",
+        "job-00001-timeline.png",
         "members.svg",
     ] {
         assert!(names.contains(&name), "{name} is not in {names:?}");

@@ -29,6 +29,7 @@
 
 mod error;
 mod files;
+mod here;
 mod library;
 mod path;
 mod servers;

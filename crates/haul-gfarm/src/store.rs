@@ -13,6 +13,7 @@ use haul_units::{Bytes, Cancel};
 
 use crate::error::{GfarmError, OpenError};
 use crate::files::{GfarmFile, look, metadata};
+use crate::here::Here;
 use crate::library::{Library, Number, RawReplica, c_string};
 use crate::path::{GfarmDir, absolute, below, split};
 use crate::service::Service;
@@ -24,6 +25,7 @@ const LISTED_AT_ONCE: usize = 1024;
 /// The store.
 pub struct Gfarm {
     service: Service,
+    here: Here,
 }
 
 /// A source as it was spelled, from the root on.
@@ -33,7 +35,7 @@ impl Gfarm {
     /// Loads Gfarm's library, if this process has not, and asks the metadata server whether it lets us in. Its calls end when `cancel` is cancelled; so does this one, which may wait for half a minute
     /// for a server that does not answer.
     pub fn open(cancel: &Cancel) -> Result<Self, OpenError> {
-        Ok(Self { service: Service::start(cancel.clone())? })
+        Ok(Self { service: Service::start(cancel.clone())?, here: Here::default() })
     }
 
     /// The path of something, and whether a link is followed there.
@@ -223,6 +225,13 @@ impl Store for Gfarm {
         let (path, _) = Self::path(at)?;
         let replicas = self.run(&path, |library, path| library.replicas(path))?;
         Ok(Some(replicas.into_iter().map(replica).collect()))
+    }
+
+    /// Where it has replicas, and none of them is on a storage server of this machine.
+    fn is_elsewhere(&self, at: At<'_, Self>) -> bool {
+        let replicas = self.locate(at).ok().flatten().unwrap_or_default();
+        let mut ready = replicas.iter().filter(|replica| replica.state == ReplicaState::Ready).peekable();
+        ready.peek().is_some() && !ready.any(|replica| self.here.has(&replica.host))
     }
 
     /// What Gfarm has computed as the file was written from its beginning to its end; files that were written in another order have none.

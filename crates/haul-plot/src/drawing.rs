@@ -26,6 +26,8 @@ pub(super) enum Shape {
         at: Place,
         size: Place,
         fill: &'static str,
+        /// What it is, for who points at it; empty: nothing that needs saying.
+        title: String,
     },
     /// With an edge.
     Circle {
@@ -95,7 +97,11 @@ impl Drawing {
     }
 
     pub fn rect(&mut self, at: Place, size: Place, fill: &'static str) {
-        self.shapes.push(Shape::Rect { at, size, fill });
+        self.titled_rect(at, size, fill, "");
+    }
+
+    pub fn titled_rect(&mut self, at: Place, size: Place, fill: &'static str, title: &str) {
+        self.shapes.push(Shape::Rect { at, size, fill, title: title.to_owned() });
     }
 
     pub fn circle(&mut self, at: Place, radius: f64, fill: &'static str, edge: &'static str) {

@@ -12,6 +12,7 @@
 //! | `style` | colours, markers, sizes |
 //! | `text` | fonts that travel with the program, and how wide a text is |
 //! | `draw`, `lines`, `bars` | layout, axes, and what lies between them |
+//! | `timeline` | who did what when: a picture of its own |
 //! | `drawing` | the shapes that this makes |
 //! | `svg`, `raster` | the shapes written, and as pixels |
 
@@ -28,9 +29,11 @@ mod scale;
 mod style;
 mod svg;
 mod text;
+mod timeline;
 
 #[cfg(test)]
 mod tests;
 
 pub use chart::{Axis, BarSeries, Bars, Chart, Data, Figure, Limit, Line, Point, Scale, Span, Value};
 pub use check::PlotError;
+pub use timeline::{Row, Stretch, Timeline};

@@ -26,7 +26,7 @@ fn fill_shapes(pixels: &mut Pixmap, shapes: &[Shape], mask: Option<&Mask>) {
         match shape {
             Shape::Line { points, stroke } => draw_stroke(pixels, path(points, false), stroke, mask),
             Shape::Polygon { points, fill } => draw_fill(pixels, path(points, true), fill, mask),
-            Shape::Rect { at, size, fill } => draw_fill(pixels, rect(*at, *size).map(PathBuilder::from_rect), fill, mask),
+            Shape::Rect { at, size, fill, .. } => draw_fill(pixels, rect(*at, *size).map(PathBuilder::from_rect), fill, mask),
             Shape::Circle { at, radius, fill, stroke } => {
                 let circle = PathBuilder::from_circle(at.0 as f32, at.1 as f32, *radius as f32);
                 draw_fill(pixels, circle.clone(), fill, mask);

@@ -54,9 +54,10 @@ impl fmt::Display for Element<'_> {
                 )
             }
             Shape::Polygon { points, fill } => write!(f, "<polygon points=\"{}\" fill=\"{fill}\"/>", Points(points)),
-            Shape::Rect { at, size, fill } => {
+            Shape::Rect { at, size, fill, title } => {
                 let (x, y, width, height) = (Px(at.0), Px(at.1), Px(size.0), Px(size.1));
-                write!(f, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{fill}\"/>")
+                write!(f, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{fill}\"")?;
+                if title.is_empty() { f.write_str("/>") } else { write!(f, "><title>{}</title></rect>", Escaped(title)) }
             }
             Shape::Circle { at, radius, fill, stroke } => {
                 let (x, y, radius) = (Px(at.0), Px(at.1), Px(*radius));

@@ -78,6 +78,11 @@ impl<'a> Gfarm<'a> {
         self.script("start", &[&n.to_string()]);
     }
 
+    /// Starts the storage server of a site again.
+    pub fn restart_on(&self, site: &Host) {
+        self.script_on(site, "start", &[&site.address]);
+    }
+
     /// Brings a file to `n` of the storage servers; they have it when this returns.
     pub fn spread(&self, path: &str, n: usize) {
         self.script("spread", &[path, &n.to_string()]);

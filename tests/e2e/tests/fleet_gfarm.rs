@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use e2e::{Gfarm, Random, Running, Sites, eventually, tree};
 use haul_lab::LinkOptions;
+use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -69,6 +70,118 @@ fn storage_servers_that_die_and_replicas_that_vanish_cost_nothing_but_time() {
     let finished = running.wait(PATIENCE).expect(0);
     assert_eq!(tree::hash(&source), tree::hash(&target), "{finished}");
     assert_eq!(gfarm.program("gfwhere", &["gfarm:/large"]).matches(&sites.site(2).address).count(), 0, "the replica is gone");
+}
+
+/// Puts a file into Gfarm, onto the storage server of one site.
+fn register(sites: &Sites, gfarm: &Gfarm<'_>, source: &Path, path: &str, site: usize) {
+    gfarm.program("gfreg", &["-h", &sites.site(site).address, text(source), path]);
+}
+
+#[test]
+fn each_file_comes_from_the_member_that_has_it_at_hand() {
+    let Some(sites) = Sites::on_ethernet(SITES, "40mbit") else { return };
+    let Some(gfarm) = Gfarm::on_sites(&sites, SITES) else { return };
+    let source = sites.scratch().join("source");
+    std::fs::create_dir(&source).expect("a directory");
+    gfarm.program("gfmkdir", &["gfarm:/set"]);
+    for site in 1..=SITES {
+        let file = source.join(format!("of-site{site}"));
+        tree::write_random(&file, 6 << 20, &mut Random::seeded(92 + site as u64));
+        register(&sites, &gfarm, &file, &format!("gfarm:/set/of-site{site}"), site);
+    }
+    let target = sites.scratch().join("target");
+    let before: Vec<_> = (1..=SITES).map(|site| sites.passed_bytes(site)).collect();
+    let get = command(&sites, "get", "site1,site2,site3", &["-r", "gfarm:/set", text(&target)]);
+    let finished = Running::start(get).wait(PATIENCE).expect(0);
+    let carried: Vec<_> = (1..=SITES).map(|site| sites.passed_bytes(site) - before[site - 1]).collect();
+    for name in tree::names(&source) {
+        assert_eq!(tree::hash(&source.join(&name)), tree::hash(&target.join(&name)), "{name} {finished}");
+    }
+    // A member that reads what lies on another site has it cross that site's line, and then its own.
+    assert!(carried.iter().all(|&bytes| (6 << 20..8 << 20).contains(&bytes)), "{carried:?}");
+}
+
+#[test]
+fn what_no_member_has_at_hand_is_fetched_by_one_that_has_not() {
+    let Some(sites) = Sites::on_ethernet(SITES, "40mbit") else { return };
+    let Some(gfarm) = Gfarm::on_sites(&sites, SITES) else { return };
+    let source = sites.scratch().join("source");
+    tree::write_random(&source, 24 << 20, &mut Random::seeded(96));
+    register(&sites, &gfarm, &source, "gfarm:/large", 1);
+    gfarm.program("gfrep", &["-q", "-D", &sites.site(2).address, "gfarm:/large"]);
+    // Nobody has it at hand.
+    let target = sites.scratch().join("target");
+    Running::start(command(&sites, "get", "site3", &["gfarm:/large", text(&target)])).wait(PATIENCE).expect(0);
+    assert_eq!(tree::hash(&source), tree::hash(&target));
+    // Who has it at hand is killed in the middle.
+    let again = sites.scratch().join("again");
+    let before = sites.passed_bytes(3);
+    let mut running = Running::start(command(&sites, "get", "site1,site3", &["gfarm:/large", text(&again)]));
+    let first = sites.passed_bytes(1);
+    assert!(eventually(PATIENCE, || sites.passed_bytes(1) - first > 4 << 20), "nothing has come");
+    assert!(sites.passed_bytes(3) - before < 2 << 20, "site 3 has fetched what site 1 has at hand");
+    let members = sites.site(1).processes(&["haul", "remote"]);
+    assert!(running.runs() && !members.is_empty(), "it is over already");
+    members.into_iter().for_each(|pid| drop(kill_process(pid, Signal::KILL)));
+    let finished = running.wait(PATIENCE).expect(0);
+    assert_eq!(tree::hash(&source), tree::hash(&again), "{finished}");
+    assert!(sites.passed_bytes(3) - before > 4 << 20, "{finished}");
+}
+
+#[test]
+fn an_upload_from_three_sites_outlives_a_storage_server() {
+    let Some(sites) = Sites::on_ethernet(SITES, "30mbit") else { return };
+    let Some(gfarm) = Gfarm::on_sites(&sites, SITES) else { return };
+    let (source, back) = (sites.scratch().join("source"), sites.scratch().join("back"));
+    std::fs::create_dir(&source).expect("a directory");
+    for at in 0..12 {
+        tree::write_random(&source.join(format!("file{at}")), 2 << 20, &mut Random::seeded(100 + at));
+    }
+    let put = || command(&sites, "put", "site1,site2,site3", &["-r", text(&source), "gfarm:/"]);
+    let mut running = Running::start(put());
+    let before: Vec<_> = (1..=SITES).map(|site| sites.passed_bytes(site)).collect();
+    let goes_to = |site: usize| sites.passed_bytes(site) - before[site - 1] > 2 << 20;
+    assert!(eventually(PATIENCE, || (1..=SITES).all(goes_to)), "nothing has gone");
+    assert!(running.runs(), "it is over already");
+    gfarm.kill(&sites.site(3).address);
+    let first = running.wait(PATIENCE);
+    // Files that it held and that nobody else has are in doubt for Gfarm itself: what was not yet in place is sent again.
+    gfarm.restart_on(sites.site(3));
+    if first.code != Some(0) {
+        Running::start(put()).wait(PATIENCE).expect(0);
+    }
+    Running::start(command(&sites, "get", "site1,site2,site3", &["-r", "gfarm:/source", text(&back)])).wait(PATIENCE).expect(0);
+    for name in tree::names(&source) {
+        assert_eq!(tree::hash(&source.join(&name)), tree::hash(&back.join(&name)), "{name} {first}");
+    }
+}
+
+/// The client's side is a store too: what members have goes into Gfarm and into memory, and out of both to them.
+#[test]
+fn a_fleet_serves_the_stores_of_its_client() {
+    let Some(sites) = Sites::on_ethernet(2, "100mbit") else { return };
+    let Some(gfarm) = Gfarm::on_sites(&sites, 2) else { return };
+    let place = |name: &str| sites.scratch().join(name);
+    tree::write_random(&place("one"), 5 << 20, &mut Random::seeded(97));
+    let run = |what: &str, words: &[&str]| {
+        let mut command = command(&sites, what, "site1,site2", words);
+        command.env("GFARM_CONFIG_FILE", gfarm.config());
+        Running::start(command).wait(PATIENCE)
+    };
+    let ram = format!("ram:e2e-fleet-{}", std::process::id());
+    run("get", &[text(&place("one")), "gfarm:/got"]).expect(0);
+    assert!(gfarm.program("gfls", &["/"]).contains("got"));
+    run("put", &["gfarm:/got", text(&place("from-gfarm"))]).expect(0);
+    assert_eq!(tree::hash(&place("one")), tree::hash(&place("from-gfarm/got")));
+    run("get", &[text(&place("one")), &ram]).expect(0);
+    run("put", &[&ram, text(&place("from-ram"))]).expect(0);
+    assert_eq!(tree::hash(&place("one")), tree::hash(&place("from-ram").join(&ram[4..])));
+    let there = format!("/dev/shm/haul-{}/{}", rustix::process::geteuid().as_raw(), &ram[4..]);
+    std::fs::remove_file(there).expect("a file in memory");
+    let mixed = run("put", &["gfarm:/got", text(&place("one")), text(&place("from-both"))]).expect(2);
+    assert!(mixed.stderr.contains("must be in one store"), "{mixed}");
+    let nowhere = run("get", &[text(&place("one")), "gfarm:/no/such/place"]).expect(2);
+    assert!(nowhere.stderr.contains("make the directory first"), "{nowhere}");
 }
 
 #[test]

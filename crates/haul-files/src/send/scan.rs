@@ -16,7 +16,7 @@ use super::source::{Origin, SourceFile};
 use crate::job::Same;
 use crate::locks::lock;
 use crate::observe::Event;
-use crate::protocol::{Entry, Kind, Message, ROOT, Stamp};
+use crate::protocol::{ELSEWHERE, Entry, Kind, Message, ROOT, Stamp};
 use crate::store::{At, Content, FileKind, Identity, Metadata, Named, Store, StoreError};
 use crate::transport::Transport;
 use crate::walk::{self, Visitor};
@@ -196,19 +196,31 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
         if self.sender.orders.is_some() && matches!(kind, Kind::Stream { .. }) {
             return self.fail_file(parent, name, top, Why::NoLength);
         }
-        let entry = self.announce_file(entry_of(parent, name, there, kind), there, top)?;
+        let is_elsewhere = self.tells_elsewhere() && self.sender.dirs.store().is_elsewhere(at);
+        let entry = self.announce_file(entry_of(parent, name, there, kind), there, top, is_elsewhere)?;
         if linked {
             self.links.insert(there.identity, entry);
         }
         Ok(())
     }
 
-    fn announce_file(&mut self, entry: Entry, there: &Metadata, top: Option<usize>) -> Result<u64, CopyError> {
+    /// Who orders asks others first for what lies on other machines.
+    fn tells_elsewhere(&self) -> bool {
+        self.sender.orders.is_some() && self.sender.session.peer_has(ELSEWHERE)
+    }
+
+    fn announce_file(
+        &mut self,
+        entry: Entry,
+        there: &Metadata,
+        top: Option<usize>,
+        is_elsewhere: bool,
+    ) -> Result<u64, CopyError> {
         let (dir, state) = (entry.parent, there.source());
         let mut file = SourceFile { entry, state, dir, top, link: self.link.take(), retried: false };
         let hashed = self.sender.job.options.same == Same::Content && self.sender.orders.is_none();
         let hash = if hashed && there.size > 0 { self.sender.digest_of(&file)? } else { None };
-        file.entry = self.sender.announce_with(file.entry, hash)?;
+        file.entry = self.sender.announce_with(file.entry, hash, is_elsewhere)?;
         let id = file.entry.id;
         self.files += 1;
         self.bytes += there.data;

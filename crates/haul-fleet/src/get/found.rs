@@ -35,9 +35,13 @@ impl<B: AsRef<[u8]>> Transfer<'_, '_, B> {
             }
             Heard::All => {
                 self.up(at);
+                self.look_further();
                 self.tell_how_much(false);
             }
-            Heard::Gone => self.plan.handle_down(ServerId::new(at as u16), self.now()),
+            Heard::Gone => {
+                self.plan.handle_down(ServerId::new(at as u16), self.now());
+                self.look_further();
+            }
         }
         Ok(())
     }
@@ -83,11 +87,15 @@ impl<B: AsRef<[u8]>> Transfer<'_, '_, B> {
     }
 
     /// A node is to be fetched, if it is a file with content.
-    fn want(&mut self, node: u32, needs: Needs) -> Result<(), GetError> {
+    pub(super) fn want(&mut self, node: u32, needs: Needs) -> Result<(), GetError> {
         let Some(size) = self.listing.tree.size(node).filter(|size| *size > 0).map(Bytes) else { return Ok(()) };
         let holders: Vec<ServerId> = self.listing.tree.holders(node).iter().map(|member| ServerId::new(*member)).collect();
         let found = match needs {
             Needs::Nothing => return Ok(()),
+            needs if holders.is_empty() => {
+                self.wait_for_holder(node, needs);
+                return Ok(());
+            }
             Needs::All => self.plan.handle_found(size, &holders),
             Needs::Ranges(ranges) => {
                 let ranges: Vec<Range<u64>> = ranges.into_iter().map(|(start, end)| start..end).collect();

@@ -36,7 +36,7 @@ pub struct GetJob {
     /// Paths on the members; at least one. Relative ones start at [`Member::path`](crate::Member::path). Each member is asked for all of them, and need not have all. One that is not there is read as a
     /// pattern of a shell, as [`PullJob::sources`](haul_files::PullJob::sources) are.
     pub sources: Vec<PathBuf>,
-    /// Where to, a path here. As with scp: inside, if it is a directory; else the new name of the one source.
+    /// Where to, a path here or in a store of this machine (`gfarm:`, `ram:`). As with scp: inside, if it is a directory; else the new name of the one source.
     pub destination: PathBuf,
     /// How. [`Options::changed`] means nothing here: of a file that changed since it was announced nothing more is taken from that member.
     pub options: Options,

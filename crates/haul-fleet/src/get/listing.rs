@@ -52,7 +52,7 @@ pub(super) fn begin<B>(desk: &mut Desk<'_, B>) -> Result<(Listing, Start), GetEr
     let waits = by_hash || desk.job.begin == Begin::WhenAllAreHeard || desk.job.settings.policy == Policy::RoundRobin;
     let tree = Tree::by_hash(by_hash);
     let mut listing = Listing { tree, counts: vec![(0, 0); desk.supplies.len()], disputed: None };
-    let is_directory = desk.job.destination.is_dir();
+    let is_directory = haul_copy::is_directory(&desk.job.destination, desk.cancel).map_err(GetError::Destination)?;
     let start = loop {
         if let Some(tops) = listing.enough(desk, waits, is_directory) {
             break Start { tops, renames: tops == 1 && !is_directory };
@@ -91,17 +91,20 @@ impl Listing {
                 return Ok(if desk.over(at, result)? { Heard::Gone } else { Heard::Nothing });
             }
             _ if supply.down.is_some() => {}
-            Said::Entries(_) | Said::Listed if is_listed => {
+            Said::Entries(_) | Said::Elsewhere(_) | Said::Listed if is_listed => {
                 desk.down(at, "it says what it was not asked");
                 return Ok(Heard::Gone);
             }
+            Said::Elsewhere(files) => supply.elsewhere = files,
             Said::Entries(entries) => {
+                let elsewhere = std::mem::take(&mut supply.elsewhere);
                 let mut replicas = Vec::new();
                 for entry in entries {
                     if let (Kind::File { size, .. }, Some(count)) = (&entry.kind, self.counts.get_mut(at)) {
                         *count = (count.0 + 1, count.1.saturating_add(*size));
                     }
-                    replicas.extend(self.enter(desk, at, entry)?);
+                    let is_at_hand = elsewhere.binary_search(&entry.id).is_err();
+                    replicas.extend(self.enter(desk, at, entry, is_at_hand)?);
                 }
                 return Ok(Heard::Entries(replicas));
             }
@@ -127,15 +130,15 @@ impl Listing {
         Ok(Heard::Nothing)
     }
 
-    /// One thing more on a member; the file, if it was known before from others.
-    fn enter<B>(&mut self, desk: &mut Desk<'_, B>, at: usize, entry: Entry) -> Result<Option<u32>, GetError> {
+    /// One thing more on a member; the file, if it was known before from others and this member has it at hand.
+    fn enter<B>(&mut self, desk: &mut Desk<'_, B>, at: usize, entry: Entry, is_at_hand: bool) -> Result<Option<u32>, GetError> {
         let Some(supply) = desk.supplies.get_mut(at) else { return Ok(None) };
         let (id, parent) = (entry.id, supply.node(entry.parent));
         let known = self.tree.len();
-        match self.tree.add(at as u16, parent, entry) {
+        match self.tree.add(at as u16, parent, entry, is_at_hand) {
             Ok(node) => {
                 supply.has(id, node);
-                Ok((node < known && self.tree.size(node).is_some()).then_some(node))
+                Ok((is_at_hand && node < known && self.tree.size(node).is_some()).then_some(node))
             }
             Err(Misfit::TooMany) => Err(GetError::TooManyFiles),
             Err(Misfit::Conflict { node, other }) => {

@@ -29,6 +29,8 @@ pub(super) struct Tree {
     by_hash: bool,
     /// Such files: node, and a member that has it with another time.
     doubts: Vec<(u32, u16)>,
+    /// Files, and the set of members that can give them and would fetch them from other machines.
+    far: HashMap<u32, u32>,
     /// Names at the top.
     tops: u32,
 }
@@ -92,8 +94,8 @@ impl Tree {
         }
     }
 
-    /// Takes what a member has in the directory of this node; the node that it is now. None where nothing can be below it.
-    pub(super) fn add(&mut self, member: u16, parent: Option<u32>, entry: Entry) -> Result<u32, Misfit> {
+    /// Takes what a member has in the directory of this node; the node that it is now. None where nothing can be below it. A file that it has not at hand is asked of others first.
+    pub(super) fn add(&mut self, member: u16, parent: Option<u32>, entry: Entry, is_at_hand: bool) -> Result<u32, Misfit> {
         let parent = parent.unwrap_or(NONE);
         let what = match entry.kind {
             Kind::Symlink { target } => What::Symlink(target.0.into()),
@@ -109,7 +111,11 @@ impl Tree {
                 return Err(Misfit::TooMany);
             }
             let chained = self.by_name.insert(hash, at).unwrap_or(NONE);
-            let set = if matches!(what, What::File(_)) { self.sets.with(None, member) } else { NONE };
+            let is_file = matches!(what, What::File(_));
+            let set = if is_file && is_at_hand { self.sets.with(None, member) } else { NONE };
+            if is_file && !is_at_hand {
+                self.far.insert(at, self.sets.with(None, member));
+            }
             let Entry { name, mode, uid, gid, mtime, .. } = entry;
             let name = name.0.into_boxed_slice();
             self.tops += u32::from(parent == NONE);
@@ -128,8 +134,11 @@ impl Tree {
         }
         if is_doubtful {
             self.doubts.push((at, member));
+        } else if is_file && is_at_hand {
+            node.set = self.sets.with((node.set != NONE).then_some(node.set), member);
         } else if is_file {
-            node.set = self.sets.with(Some(node.set), member);
+            let set = self.sets.with(self.far.get(&at).copied(), member);
+            self.far.insert(at, set);
         }
         Ok(at)
     }
@@ -163,7 +172,17 @@ impl Tree {
         }
     }
 
-    /// Who has a file, ascending.
+    /// Who can give a file and does not have it at hand, ascending. Once: who asks makes them its holders.
+    pub(super) fn take_far(&mut self, at: u32) -> Vec<u16> {
+        self.far.remove(&at).and_then(|set| self.sets.list.get(set as usize)).map_or_else(Vec::new, |set| set.to_vec())
+    }
+
+    /// The files for which there are such, and nobody has asked for them yet.
+    pub(super) fn far(&self) -> Vec<u32> {
+        self.far.keys().copied().collect()
+    }
+
+    /// Who has a file at hand, ascending.
     pub(super) fn holders(&self, at: u32) -> &[u16] {
         self.nodes.get(at as usize).and_then(|node| self.sets.list.get(node.set as usize)).map_or(&[], |set| set)
     }
@@ -256,7 +275,7 @@ mod tests {
     }
 
     fn added(tree: &mut Tree, member: u16, parent: Option<u32>, entry: Entry) -> u32 {
-        tree.add(member, parent, entry).unwrap_or_else(|_| panic!("fits"))
+        tree.add(member, parent, entry, true).unwrap_or_else(|_| panic!("fits"))
     }
 
     #[test]
@@ -283,7 +302,7 @@ mod tests {
         for entry in conflicting {
             let mut tree = Tree::default();
             added(&mut tree, 3, None, file("f", 10, 3));
-            let result = tree.add(1, None, entry);
+            let result = tree.add(1, None, entry, true);
             assert!(matches!(result, Err(Misfit::Conflict { node, other: 3 }) if tree.path(node).as_os_str() == "f"));
         }
     }

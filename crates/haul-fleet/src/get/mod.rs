@@ -13,6 +13,7 @@
 //!   doubts     whether files of different times have the same content
 //!   receiving  the receiver                       inward     the link to it
 //!   transfer   who sends what                     found      what there is and what of it is needed becomes the plan's
+//!   far        what nobody has at hand
 //!   delivered  what comes, and what ends          desk       what all phases need, and what is told
 //!   placed     which names are in place           disputed   what has become of a name on which two do not agree
 //!   supply     what is known of a member          supplier   its session
@@ -26,6 +27,7 @@ mod desk;
 mod disputed;
 mod doubts;
 mod error;
+mod far;
 mod found;
 mod inward;
 mod job;

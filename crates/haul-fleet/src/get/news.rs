@@ -49,6 +49,8 @@ const MAX_WAITING: usize = 4;
 /// What a member says.
 pub(super) enum Said<B> {
     Entries(Vec<Entry>),
+    /// Of what it says next, these files lie on other machines.
+    Elsewhere(Vec<u64>),
     Listed,
     Problem(FileProblem),
     Note(Note),

@@ -4,8 +4,10 @@ use std::io::Write as _;
 use std::sync::mpsc::Sender;
 use std::thread::Scope;
 
+use haul_copy::{InStore, in_store};
 use haul_files::protocol::{self, Hello, Message, Request, What};
-use haul_files::{CopyError, FileProblem, Local as Store, OrderJob, Report, serve_store};
+use haul_files::{CopyError, FileProblem, Link, OrderJob, Report, Store, Transport, WirePath, serve_store};
+use haul_units::Cancel;
 
 use super::GetError;
 use super::desk::{Desk, Local};
@@ -92,7 +94,9 @@ where
     let over = Over { news: news.clone(), result: Some(Err(CopyError::Cancelled)) };
     scope.spawn(move || {
         let mut over = over;
-        over.result = Some(serve_store(link, &Store::own(), &local, cancel).map(Box::new));
+        let place = [WirePath::from(local.destination)];
+        let receive = Receive { link, local: &local, cancel };
+        over.result = Some(in_store(&place, receive, cancel).map(Box::new));
     });
     let said = news.clone();
     scope.spawn(move || {
@@ -104,6 +108,21 @@ where
         }
     });
     Ok(Receiving { outward, frames: Vec::new() })
+}
+
+/// What it does, in whatever store the destination is.
+struct Receive<'a, T: Transport> {
+    link: Link<T>,
+    local: &'a Local<'a>,
+    cancel: &'a Cancel,
+}
+
+impl<T: Transport> InStore for Receive<'_, T> {
+    type Done = Report;
+
+    fn run<S: Store>(self, store: &S) -> Result<Report, CopyError> {
+        serve_store(self.link, store, self.local, self.cancel)
+    }
 }
 
 /// Says that the receiver has ended, also where that was by a panic of whoever it told something.

@@ -31,6 +31,10 @@ impl<B: Send> Customer<B> for Messenger<'_, B> {
         self.say(Said::Entries(entries))
     }
 
+    fn elsewhere(&self, files: Vec<u64>) -> Result<(), CopyError> {
+        self.say(Said::Elsewhere(files))
+    }
+
     fn listed(&self) -> Result<(), CopyError> {
         self.say(Said::Listed)
     }

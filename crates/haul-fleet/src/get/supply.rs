@@ -42,6 +42,8 @@ pub(super) struct Supply<'a> {
     pub(super) is_listed: bool,
     /// Its session is over.
     pub(super) is_over: bool,
+    /// Ids of files, of those that it tells of next, whose content it does not have at hand.
+    pub(super) elsewhere: Vec<u64>,
     /// What it could not list.
     pub(super) problems: Vec<FileProblem>,
     /// Names that it has left out, as it was told to.
@@ -96,6 +98,7 @@ impl<'a> Supply<'a> {
             left_out: 0,
             is_listed: false,
             is_over: false,
+            elsewhere: Vec::new(),
             problems: Vec::new(),
             nodes: Vec::new(),
             ids: Vec::new(),

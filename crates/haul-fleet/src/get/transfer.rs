@@ -18,6 +18,7 @@ use haul_units::{Bytes, Time};
 use super::desk::Desk;
 use super::disputed::Disputed;
 use super::error::GetError;
+use super::far::Far;
 use super::listing::Listing;
 use super::merge::{self, NONE};
 use super::news::{News, Said};
@@ -55,6 +56,7 @@ pub(super) struct Transfer<'d, 'a, B> {
     pub(super) is_all_found: bool,
     /// What nobody has who was heard so far.
     pub(super) lost_for_now: Vec<FileId>,
+    pub(super) far: Far,
     pub(super) tallies: HashMap<FileId, Tally>,
     /// Why members could not give a file, the latest.
     pub(super) reasons: HashMap<FileId, Why>,
@@ -101,6 +103,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
             wants,
             is_all_found: false,
             lost_for_now: Vec::new(),
+            far: Far::default(),
             tallies: HashMap::new(),
             reasons: HashMap::new(),
             held: Duration::ZERO,
@@ -161,6 +164,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
         loop {
             self.look_at_paths();
             self.find_all()?;
+            self.reach_further()?;
             self.follow();
             let is_settled = !self.is_closing && self.is_all_found && self.wants.is_all_said();
             if is_settled && self.plan.is_done() {
@@ -237,6 +241,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
                     }
                 } else if self.desk.over(at, result)? {
                     self.plan.handle_down(ServerId::new(at as u16), self.now());
+                    self.look_further();
                 }
             }
             News::Member(at, said) if self.desk.supplies.get(at).is_some_and(|supply| !supply.is_heard()) => {
@@ -284,6 +289,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
     pub(super) fn down(&mut self, at: usize, why: &str) {
         if self.desk.down(at, why) {
             self.plan.handle_down(ServerId::new(at as u16), self.now());
+            self.look_further();
         }
     }
 
@@ -296,6 +302,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
         while let Some(event) = self.plan.poll_event() {
             match event {
                 Event::Complete(file) => self.complete(file),
+                Event::Lost(file) if self.reach(file) => {}
                 // Somebody who is still to be heard may have it.
                 Event::Lost(file) if !self.is_all_found => self.lost_for_now.push(file),
                 Event::Lost(file) => self.lost(file),

@@ -66,6 +66,8 @@ pub(super) struct MemberSample {
     cpu: Option<f64>,
     memory_bytes: Option<u64>,
     load1: Option<f64>,
+    disk_read_bytes: Option<u64>,
+    disk_written_bytes: Option<u64>,
     free_bytes: Option<u64>,
     total_bytes: Option<u64>,
 }
@@ -142,6 +144,8 @@ pub(super) fn sample(view: &MemberView) -> MemberSample {
         cpu: machine.map(|machine| machine.cpu),
         memory_bytes: machine.map(|machine| machine.memory_bytes),
         load1: machine.map(|machine| machine.load1),
+        disk_read_bytes: machine.map(|machine| machine.disk_read_bytes),
+        disk_written_bytes: machine.map(|machine| machine.disk_written_bytes),
         free_bytes: machine.and_then(|machine| machine.free_bytes),
         total_bytes: machine.and_then(|machine| machine.total_bytes),
     }

@@ -33,6 +33,9 @@ pub enum PutError {
     /// More files than a placement can number.
     #[error("more files than can be remembered")]
     TooManyFiles,
+    /// The store that the sources are in cannot be used.
+    #[error("the sources")]
+    Sources(#[source] CopyError),
     /// No member is left.
     #[error("all members are gone")]
     AllDown {
@@ -55,6 +58,7 @@ impl PutError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::AllDown { members } => members.first().map_or(Fault::Connection, |(_, error)| error.fault()),
+            Self::Sources(error) => error.fault(),
             _ => Fault::Local,
         }
     }

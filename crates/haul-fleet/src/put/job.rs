@@ -11,7 +11,7 @@ use haul_plan::PlacementPolicy;
 /// Files of this machine, to go to members.
 #[derive(Debug, Clone)]
 pub struct PutJob {
-    /// What to send; at least one. Directories need [`Options::recursive`]; of one that has no name of its own (`.`, `..`, `a/.`) the content goes straight to the destination.
+    /// What to send; at least one, all of one store (this machine's directories, `gfarm:`, `ram:`). Directories need [`Options::recursive`]; of one that has no name of its own (`.`, `..`, `a/.`) the content goes straight to the destination.
     pub sources: Vec<PathBuf>,
     /// A directory on each member, which is made where its parent is there. All sources go into it, under their own names.
     pub destination: PathBuf,

@@ -15,10 +15,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use haul::Connection;
-use haul_copy::{ClientSession, Opened, PathView};
-use haul_files::store::Local;
+use haul_copy::{ClientSession, InStore, Opened, PathView, in_store};
 use haul_files::walk::Walk;
-use haul_files::{CopyError, Fault, FileProblem, MAX_PROBLEMS, PushJob, Report, Why, WirePath, push_fed};
+use haul_files::{CopyError, Fault, FileProblem, MAX_PROBLEMS, PushJob, Report, Store, Why, WirePath, push_fed};
 use haul_peer::chain;
 use haul_units::{BitRate, Bytes, Cancel, Time};
 use rustix::io::Errno;
@@ -58,28 +57,43 @@ pub fn put(members: Vec<Member>, job: &PutJob, observer: &dyn JobObserver, cance
     let shared = Arc::new(Shared::new(settings, members.len(), sources));
     let lines: Vec<Line> = members.iter().map(Line::new).collect();
     let put = Put { shared, lines, names: members.iter().map(|member| member.name.clone()).collect(), job, observer, cancel };
-    let store = Local::own();
-    let result = std::thread::scope(|scope| {
-        let _ending = Ending(&put.lines);
-        let walker = put.shared.clone();
-        let store = &store;
-        scope.spawn(move || {
-            let sources = walker.named_sources();
-            Walk { store, sources: &sources, recursive: job.options.recursive, filter: &job.filter }.tell(&*walker);
-            walker.walked();
-        });
-        for (at, member) in members.iter().enumerate() {
-            let (line, side) = (
-                put.lines.get(at).cloned(),
-                Side::new(put.shared.clone(), (at, &member.name), destination_of(member, job).as_os_str().as_encoded_bytes()),
-            );
-            let Some(line) = line else { continue };
-            scope.spawn(move || line.run(side, store, member, job, cancel));
-        }
-        put.follow()
-    });
+    let sources = put.shared.sources().to_vec();
+    let result = in_store(&sources, Sending { put: &put, members: &members }, cancel).map_err(PutError::Sources);
     members.into_iter().for_each(Member::part);
-    result
+    result?
+}
+
+/// All that is done with the store that the sources are in.
+struct Sending<'a> {
+    put: &'a Put<'a>,
+    members: &'a [Member],
+}
+
+impl InStore for Sending<'_> {
+    type Done = Result<JobReport, PutError>;
+
+    fn run<S: Store>(self, store: &S) -> Result<Self::Done, CopyError> {
+        let Self { put, members } = self;
+        let (job, cancel) = (put.job, put.cancel);
+        Ok(std::thread::scope(|scope| {
+            let _ending = Ending(&put.lines);
+            let walker = put.shared.clone();
+            scope.spawn(move || {
+                let sources = walker.named_sources();
+                Walk { store, sources: &sources, recursive: job.options.recursive, filter: &job.filter }.tell(&*walker);
+                walker.walked();
+            });
+            for (at, member) in members.iter().enumerate() {
+                let (line, side) = (
+                    put.lines.get(at).cloned(),
+                    Side::new(put.shared.clone(), (at, &member.name), destination_of(member, job).as_os_str().as_encoded_bytes()),
+                );
+                let Some(line) = line else { continue };
+                scope.spawn(move || line.run(side, store, member, job, cancel));
+            }
+            put.follow()
+        }))
+    }
 }
 
 /// Whoever was told something has panicked: nobody leads the members any more, and their sessions end.
@@ -133,7 +147,7 @@ impl Line {
         Self { connection, limit, path: Arc::new(session.path()), session: Arc::new(session), result: Arc::default() }
     }
 
-    fn run(&self, side: Side, store: &Local, member: &Member, job: &PutJob, cancel: &Cancel) {
+    fn run<S: Store>(&self, side: Side, store: &S, member: &Member, job: &PutJob, cancel: &Cancel) {
         let (shared, at) = (side.shared.clone(), side.member);
         let push = PushJob { options: job.options, ..PushJob::new(job.sources.iter().cloned(), destination_of(member, job)) };
         let result = self.session.open(None).map_err(CopyError::Connection).and_then(|Opened { link, parting }| {

@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use haul_files::store::FileKind;
+use haul_files::store::{FileKind, base_name};
 use haul_files::walk::{self, Found};
 use haul_files::{FileProblem, WirePath};
 use haul_plan::PlacementSettings;
@@ -114,6 +114,11 @@ impl Shared {
         longest.map(|(_, path)| if path.ends_with(b"/") { path.get(..path.len() - 1).unwrap_or_default().to_vec() } else { path })
     }
 
+    /// The sources as they were named.
+    pub fn sources(&self) -> &[WirePath] {
+        &self.sources
+    }
+
     /// The sources, and what each is called at the destination.
     pub fn named_sources(&self) -> Vec<(WirePath, Vec<u8>)> {
         self.sources.iter().map(|source| (source.clone(), base_name(&source.0))).collect()
@@ -169,11 +174,4 @@ impl Found for Shared {
 fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
     let between: &[u8] = if dir.is_empty() || dir.ends_with(b"/") { b"" } else { b"/" };
     [dir, between, name].concat()
-}
-
-/// What a source is called at the destination; nothing where its content goes straight there. An upload is of directories of this machine: no word before a colon says which store, as
-/// for haul-names'.
-fn base_name(path: &[u8]) -> Vec<u8> {
-    let name = path.rsplit(|&b| b == b'/').find(|part| !part.is_empty()).unwrap_or_default();
-    if matches!(name, b"." | b"..") { Vec::new() } else { name.to_vec() }
 }

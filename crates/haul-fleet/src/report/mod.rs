@@ -74,7 +74,9 @@ impl LogReport {
             files.push((format!("{name}.png"), figure.png()?));
         }
         for job in &self.jobs {
-            files.push((format!("{}-timeline.svg", job.name), timeline::svg(job).into_bytes()));
+            let timeline = timeline::of(job);
+            files.push((format!("{}-timeline.svg", job.name), timeline.svg()?.into_bytes()));
+            files.push((format!("{}-timeline.png", job.name), timeline.png()?));
         }
         let mut written = Vec::new();
         for (name, content) in files {

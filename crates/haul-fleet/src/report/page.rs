@@ -28,7 +28,7 @@ pub(super) fn page(jobs: &[JobRecord], charts: &[(String, Figure)]) -> Result<St
         }
     }
     for job in jobs {
-        push_job(&mut page, job);
+        push_job(&mut page, job)?;
         let prefix = format!("{}-", job.name);
         for (_, figure) in charts.iter().filter(|(name, _)| name.starts_with(&prefix)) {
             push_svg(&mut page, &figure.svg()?);
@@ -38,7 +38,7 @@ pub(super) fn page(jobs: &[JobRecord], charts: &[(String, Figure)]) -> Result<St
     Ok(page)
 }
 
-fn push_job(page: &mut String, job: &JobRecord) {
+fn push_job(page: &mut String, job: &JobRecord) -> Result<(), ReportError> {
     let _ = writeln!(page, "<h2>{}</h2>\n<p>{}</p>", escape(&tables::heading(job)), escape(&tables::summary(job)));
     push_table(page, &tables::members(job));
     if !job.problems.is_empty() {
@@ -49,7 +49,8 @@ fn push_job(page: &mut String, job: &JobRecord) {
         page.push_str("</ul>\n");
     }
     page.push_str("<h3>Files of each member over time</h3>\n");
-    push_svg(page, &timeline::svg(job));
+    push_svg(page, &timeline::of(job).svg()?);
+    Ok(())
 }
 
 /// Inside a page an SVG has no declaration of its own.

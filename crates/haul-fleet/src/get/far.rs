@@ -1,0 +1,68 @@
+//! Files that members can give and do not have at hand: they would fetch them from other machines.
+//!
+//! Who has a file at hand gives it. Where nobody has who is there, those who can fetch it do: once all who are there have said what they have, or when those are gone who had it.
+
+use haul_files::protocol::Needs;
+use haul_plan::{FileId, ServerId};
+
+use super::error::GetError;
+use super::transfer::Transfer;
+
+/// What waits for somebody who has it at hand, and whether it has waited long enough.
+#[derive(Default)]
+pub(super) struct Far {
+    /// Files that nobody has at hand who was heard so far.
+    waiting: Vec<(u32, Needs)>,
+    /// Something has happened after which there may be nobody to wait for.
+    is_due: bool,
+}
+
+impl<B: AsRef<[u8]>> Transfer<'_, '_, B> {
+    /// A file is needed that nobody has at hand who was heard so far.
+    pub(super) fn wait_for_holder(&mut self, node: u32, needs: Needs) {
+        self.far.waiting.push((node, needs));
+        self.far.is_due = true;
+    }
+
+    /// Somebody has said all, or is gone.
+    pub(super) fn look_further(&mut self) {
+        self.far.is_due = true;
+    }
+
+    /// Asks those who would fetch them for the files that nobody who is there has at hand.
+    pub(super) fn reach_further(&mut self) -> Result<(), GetError> {
+        let is_said = !self.desk.supplies.iter().any(|supply| supply.is_up() && !supply.is_listed);
+        if !(self.far.is_due && is_said) {
+            return Ok(());
+        }
+        self.far.is_due = false;
+        for (node, needs) in std::mem::take(&mut self.far.waiting) {
+            if self.listing.tree.holders(node).is_empty() {
+                let far = self.listing.tree.take_far(node);
+                self.listing.tree.settle(node, &far);
+            }
+            self.want(node, needs)?;
+        }
+        for node in self.listing.tree.far() {
+            if let Some(file) = self.file(node).filter(|file| !self.is_at_hand(*file)) {
+                self.reach(file);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes those its holders who would fetch it, if there are any.
+    pub(super) fn reach(&mut self, file: FileId) -> bool {
+        let far = self.nodes.get(file.index()).map_or_else(Vec::new, |node| self.listing.tree.take_far(*node));
+        for member in &far {
+            self.plan.handle_holder(file, ServerId::new(*member));
+        }
+        !far.is_empty()
+    }
+
+    /// Somebody who is there has it at hand, or it has come.
+    fn is_at_hand(&self, file: FileId) -> bool {
+        let is_up = |holder: &ServerId| self.desk.supplies.get(holder.index()).is_some_and(|supply| supply.is_up());
+        self.plan.is_complete(file) || self.plan.catalogue().holders(file).iter().any(is_up)
+    }
+}
