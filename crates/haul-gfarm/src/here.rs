@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn own_addresses_are_told_from_others() {
         let here = Here::default();
-        for (host, is_own) in [("127.0.0.1", true), ("::1.no.such", false), ("192.0.2.7", false), ("no.such.invalid", false)] {
+        for (host, is_own) in [("127.0.0.1", true), ("127.8.8.8", true), ("192.0.2.7", false), ("2001:db8::7", false)] {
             assert_eq!((here.has(host), here.has(host)), (is_own, is_own), "{host}");
         }
     }

@@ -13,10 +13,12 @@ mod status;
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use haul_copy::told::{Outcome, summary};
 use haul_files::Why;
+use haul_files::store::Scheme;
 use haul_fleet::told::{events, text};
 use haul_fleet::{
     Begin, GetJob, JobEvent, JobLog, JobObserver, JobReport, JobTitle, PlacementPolicy, Policy, PutJob, ReplicasBy, Settings,
@@ -110,6 +112,10 @@ fn put(args: &FleetPutArgs) -> Result<Exit, Failure> {
 /// Nobody logs in for sources of which none is there; of several, those that are there go.
 fn find_one(sources: &[OsString]) -> Result<(), Failure> {
     let why = |source: &OsString| {
+        if Scheme::split(source.as_bytes()).0 != Scheme::Local {
+            // What is in another store that store says itself.
+            return None;
+        }
         let error = fs::symlink_metadata(source).err()?;
         Some(format!("{}: {}", source.display(), Why::from_io(&error)))
     };

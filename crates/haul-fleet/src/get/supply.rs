@@ -15,7 +15,7 @@ use haul_units::{BitRate, Bytes, Cancel};
 use super::news::{Doubt, Gate, Newcomer, PathWatch};
 use haul_plan::FileId;
 
-/// Who is there answers a farewell within so many round trips: one for the answer, two for a loss of either.
+/// Who is there answers within so many round trips: one for the answer, two for a loss of either.
 const ANSWER_ROUNDS: u32 = 3;
 /// And so much for threads that wait for a processor.
 const SLACK: Duration = Duration::from_millis(100);
@@ -29,6 +29,8 @@ pub(super) struct Supply<'a> {
     /// Bytes that had come when its path was last looked at.
     received: Option<(Instant, Bytes)>,
     pub(super) doubt: Doubt,
+    /// It is silent, and was asked for a sign of life.
+    is_asked: bool,
     pub(super) limit: Option<BitRate>,
     pub(super) wishes: Sender<Wish>,
     pub(super) gate: &'a Gate,
@@ -89,6 +91,7 @@ impl<'a> Supply<'a> {
             path: Box::new(PathView::default),
             received: None,
             doubt: Box::new(|| false),
+            is_asked: false,
             limit: None,
             wishes,
             gate,
@@ -133,8 +136,20 @@ impl<'a> Supply<'a> {
     /// It is still to say goodbye, for which it was waited so long. One that has not been heard since, nor will be, is gone.
     pub(super) fn says_goodbye(&self, waited: Duration) -> bool {
         let path = (self.path)();
-        let patience = Duration::from_micros(path.rtt_us) * ANSWER_ROUNDS + SLACK;
-        !self.is_over && self.is_up() && (waited < patience || path.silence < waited)
+        !self.is_over && self.is_up() && (waited < patience(&path) || path.silence < waited)
+    }
+
+    /// It has something to send, has been silent for long enough to be asked for a sign of life, which it is, and for as long again, in which one that lives answers whatever its disk does. Others are heard
+    /// meanwhile (`others_are`): it is not this side's own link.
+    pub(super) fn is_mute(&mut self, path: &PathView, others_are: bool) -> bool {
+        if path.silence < patience(path) || !self.is_busy() {
+            self.is_asked = false;
+            return false;
+        }
+        if !std::mem::replace(&mut self.is_asked, true) {
+            let _ = self.wishes.send(Wish::Orders(Vec::new()));
+        }
+        others_are && path.silence >= patience(path) * 2
     }
 
     /// It will not say what it has any more: it has, or is gone, or never came.
@@ -248,6 +263,11 @@ impl<'a> Supply<'a> {
     }
 }
 
+/// How long who is there and was asked something may be silent.
+fn patience(path: &PathView) -> Duration {
+    Duration::from_micros(path.rtt_us) * ANSWER_ROUNDS + SLACK
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
@@ -277,5 +297,28 @@ mod tests {
         let mut over = silent_for(Duration::ZERO);
         over.is_over = true;
         assert!(!over.says_goodbye(Duration::ZERO));
+    }
+
+    #[test]
+    fn who_does_not_answer_while_others_are_heard_is_in_doubt() {
+        let (wishes, told) = channel();
+        let mut supply = silent_for(Duration::ZERO);
+        supply.wishes = wishes;
+        let path = |silence_ms| PathView { rtt_us: 100_000, silence: Duration::from_millis(silence_ms), ..PathView::default() };
+        let asked = || matches!(told.try_recv(), Ok(Wish::Orders(orders)) if orders.is_empty());
+        assert!(!supply.is_mute(&path(900), true), "it has nothing to send");
+        assert!(!asked());
+        supply.ordered(1, FileId::new(0), 1, 0..9, crate::clock::now());
+        assert!(!supply.is_mute(&path(399), true));
+        assert!(!asked(), "too early");
+        assert!(!supply.is_mute(&path(400), true));
+        assert!(asked());
+        assert!(!supply.is_mute(&path(799), true));
+        assert!(!asked(), "asked once");
+        assert!(!supply.is_mute(&path(800), false), "nobody is heard");
+        assert!(supply.is_mute(&path(800), true));
+        assert!(!supply.is_mute(&path(3), true));
+        assert!(!supply.is_mute(&path(400), true));
+        assert!(asked(), "it has been heard since");
     }
 }

@@ -130,6 +130,8 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
             return;
         }
         self.looks_at = now + LOOK;
+        // Who is heard is not beyond a link that is down, and the look before was not long ago.
+        let heard = self.desk.supplies.iter().filter(|supply| supply.is_up() && (supply.path)().silence < LOOK * 2).count();
         for (at, supply) in self.desk.supplies.iter_mut().enumerate().filter(|(_, supply)| supply.is_up()) {
             let server = ServerId::new(at as u16);
             let (path, came) = supply.look(now);
@@ -140,7 +142,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
             if let Some((bytes, within)) = came {
                 self.plan.handle_received(server, bytes, within);
             }
-            if (supply.doubt)() {
+            if (supply.doubt)() || supply.is_mute(&path, heard > 0) {
                 self.plan.handle_doubted(server);
             }
         }

@@ -1,0 +1,28 @@
+#!/bin/bash
+# What a fleet reaches and costs beside its evaluation (haul lab run fleet): one file from three replicas, with the
+# fastest server killed half way and without; a hundred servers; a million files.
+#
+#     bench/fleet.sh [DIRECTORY]
+#
+# Builds what it runs. As root, for it makes network namespaces. With DIRECTORY, what it prints stands in
+# DIRECTORY/fleet-scale.txt too. Some five minutes, and five more for the build.
+set -eu
+cd "$(dirname "$0")/.."
+if [ $# -gt 0 ]; then
+    mkdir -p "$1"
+    exec > >(tee "$1/fleet-scale.txt")
+fi
+cargo build --release --locked -q -p haul-cli
+cargo build --release --locked -q -p e2e --example replicas
+cargo build --release --locked -q -p haul-plan --example million
+echo "bench/fleet.sh, commit $(git rev-parse --short=8 HEAD), release build, $(nproc) cores"
+for turn in 1 2 3; do
+    echo "one file of 2 GB from three replicas, turn $turn:"
+    target/release/examples/replicas 2000
+    echo "the same, the fastest server killed half way:"
+    target/release/examples/replicas 2000 kill
+done
+echo "a hundred servers on this machine:"
+cargo test --release --locked -q -p haul-fleet --test many -- a_member_costs --nocapture | grep KiB
+echo "a million files in a catalogue, and all orders of the job:"
+target/release/examples/million
