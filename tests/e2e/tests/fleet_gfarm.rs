@@ -122,7 +122,9 @@ fn what_no_member_has_at_hand_is_fetched_by_one_that_has_not() {
     assert!(sites.passed_bytes(3) - before < 2 << 20, "site 3 has fetched what site 1 has at hand");
     let members = sites.site(1).processes(&["haul", "remote"]);
     assert!(running.runs() && !members.is_empty(), "it is over already");
-    members.into_iter().for_each(|pid| drop(kill_process(pid, Signal::KILL)));
+    for pid in members {
+        let _ = kill_process(pid, Signal::KILL);
+    }
     let finished = running.wait(PATIENCE).expect(0);
     assert_eq!(tree::hash(&source), tree::hash(&again), "{finished}");
     assert!(sites.passed_bytes(3) - before > 4 << 20, "{finished}");
