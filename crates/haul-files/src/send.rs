@@ -15,6 +15,7 @@ mod changed;
 mod chosen;
 mod digests;
 mod early;
+mod extended;
 mod feed;
 mod order_readers;
 mod orders;
@@ -34,10 +35,9 @@ use haul_units::{BitRate, Bytes};
 use crate::dirs::Dirs;
 use crate::job::Options;
 use crate::locks::lock;
-use crate::note::Note;
 use crate::observe::{Event, FileUnderWay};
 use crate::outcome::report;
-use crate::protocol::{Digest, Entry, Finished, Message, Part, ROOT, SPECIALS};
+use crate::protocol::{Digest, Entry, Extended, Finished, Message, Part, ROOT, SPECIALS};
 use crate::report::{Report, Waits};
 use crate::session::{Incoming, Session};
 use crate::store::Store;
@@ -46,8 +46,9 @@ use digests::Digests;
 use early::{Early, Held};
 use feed::Offers;
 pub use feed::{Fed, Feed, Thing};
-use haul_faults::{CopyError, Fault, FileProblem, Why, WirePath};
+use haul_faults::{CopyError, Fault, FileProblem, Note, Why, WirePath};
 use haul_names::Filter;
+use haul_xattrs::{Attribute, bytes};
 use orders::Orders;
 use plan::Plan;
 pub(crate) use source::Origin;
@@ -98,12 +99,24 @@ struct Sender<'a, T: Transport, S: Store> {
 }
 
 /// Gives ids and sends entries: one order for both.
+#[derive(Default)]
 struct Announcer {
     last_id: u64,
     batch: Vec<Entry>,
     /// Of files in the batch, where content decides.
     digests: Vec<Digest>,
+    /// Of what is in the batch, where they are kept.
+    extended: Vec<Extended>,
     batch_bytes: usize,
+}
+
+/// What is said of an entry in front of it.
+#[derive(Default)]
+struct Said {
+    /// The hash of a file's content.
+    hash: Option<[u8; 32]>,
+    /// Extended attributes and ACLs.
+    extended: Option<Vec<Attribute>>,
 }
 
 /// Sends all of `job` to the receiver at the other end; `meet` takes what it says before its `Start`.
@@ -167,7 +180,7 @@ impl<'a, T: Transport, S: Store> Sender<'a, T, S> {
             early,
             offers: Mutex::default(),
             followed: Mutex::default(),
-            announcer: Mutex::new(Announcer { last_id, batch: Vec::new(), digests: Vec::new(), batch_bytes: 0 }),
+            announcer: Mutex::new(Announcer { last_id, ..Announcer::default() }),
             opened: Mutex::default(),
             waits: Mutex::default(),
         }
@@ -336,11 +349,11 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
 
     /// Gives the entry its id and adds it to the batch.
     fn announce(&self, entry: Entry) -> Result<Entry, CopyError> {
-        self.announce_with(entry, None)
+        self.announce_with(entry, Said::default())
     }
 
-    /// As [`announce`](Self::announce), with the hash of a file's content.
-    fn announce_with(&self, mut entry: Entry, hash: Option<[u8; 32]>) -> Result<Entry, CopyError> {
+    /// As [`announce`](Self::announce), with more in front of it.
+    fn announce_with(&self, mut entry: Entry, Said { hash, extended }: Said) -> Result<Entry, CopyError> {
         let mut announcer = lock(&self.announcer);
         // The new one stays back until it is known here: the receiver's word on it may come at once.
         if announcer.batch_bytes > 128 << 10 {
@@ -352,6 +365,10 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
         announcer.batch.push(entry.clone());
         if hash.is_some() {
             announcer.digests.push(Digest { file: entry.id, hash });
+        }
+        if let Some(list) = extended {
+            announcer.batch_bytes += 8 + bytes(&list) + 8 * list.len();
+            announcer.extended.push(Extended { id: entry.id, list });
         }
         Ok(entry)
     }
@@ -368,6 +385,9 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
         announcer.batch_bytes = 0;
         if !announcer.digests.is_empty() {
             self.session.send(&Message::Digests(std::mem::take(&mut announcer.digests)))?;
+        }
+        if !announcer.extended.is_empty() {
+            self.session.send(&Message::Attributes(std::mem::take(&mut announcer.extended)))?;
         }
         self.session.send(&Message::Entries(std::mem::take(&mut announcer.batch)))
     }
