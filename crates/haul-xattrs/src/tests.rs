@@ -157,3 +157,30 @@ fn a_link_has_attributes_of_its_own() {
     }
     assert_eq!(read(File::open(&file).unwrap(), BOTH, Reach::All).unwrap(), []);
 }
+
+/// Attributes of `user` are written as content is; root may write everything, so it has to be somebody else.
+#[test]
+fn a_file_that_its_owner_may_not_write_gets_its_attributes_and_keeps_its_mode() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f");
+    let file = File::create(&path).unwrap();
+    let nobody = 65534;
+    std::os::unix::fs::chown(&path, Some(nobody), Some(nobody)).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o400)).unwrap();
+    let list = [of("user.a", b"1")];
+    let applied = std::thread::scope(|scope| {
+        let as_nobody = || {
+            let nobody = rustix::process::Uid::from_raw(nobody);
+            // Of this thread alone.
+            rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+            apply(&file, &Wanted { list: &list, keep: XATTRS, reach: Reach::User, mode: None, writes: true })
+        };
+        scope.spawn(as_nobody).join().unwrap()
+    });
+    assert_eq!(applied, Ok(Outcome { changed: true, left_out: false }));
+    assert_eq!(read(&file, XATTRS, Reach::User).unwrap(), list);
+    assert_eq!(file.metadata().unwrap().mode() & 0o7777, 0o400);
+}
