@@ -206,8 +206,5 @@ fn a_network_of_1280_bytes_that_says_nothing_carries_udp_and_tcp() {
         assert_eq!(tree::hash(&source.join("file")), tree::hash(&root.join(name)), "{way}");
     }
     lab.block_udp();
-    for way in ["auto", "tcp", "ssh"] {
-        copied(&lab, &["--transport", way]);
-    }
-    proxied(&lab, &["--transport", "tcp"]);
+    copied(&lab, &[]);
 }
