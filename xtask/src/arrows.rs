@@ -44,9 +44,10 @@ const RULES: &[Rule] = &[
     rule("haul-strangers", &[], &[]),
     rule("haul-faults", &["haul-units"], &[]),
     rule("haul-squeeze", &[], &[]),
+    rule("haul-xattrs", &[], &["skip"]),
     rule(
         "haul-files",
-        &["haul-descriptors", "haul-faults", "haul-names", "haul-pieces", "haul-units"],
+        &["haul-descriptors", "haul-faults", "haul-names", "haul-pieces", "haul-units", "haul-xattrs"],
         &["haul-objects", "haul-ramstore", "skip"],
     ),
     rule("haul-objects", &["haul-files", "haul-names", "haul-units"], &[]),

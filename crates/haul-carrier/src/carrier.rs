@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,9 @@ pub trait Side: Send + Sync + 'static {
         false
     }
 
+    /// The peer wants something to be sent to this port of its own, over UDP.
+    fn call_back(&self, _port: u16) {}
+
     /// The last lane has ended.
     fn is_cut_off(&self) {}
 }
@@ -53,9 +56,12 @@ struct State {
     /// An answer is due: one is enough, however often was asked.
     pong_due: bool,
     ping_due: bool,
+    /// The peer is to be asked to send to this port.
+    call_due: Option<u16>,
     /// Lanes that write at this moment.
     writing: usize,
     lanes: usize,
+    alive: Vec<Weak<Alive>>,
     spare: Vec<Vec<u8>>,
     closed: bool,
     pongs: u64,
@@ -100,6 +106,11 @@ impl Carrier {
             state.lanes += 1;
         }
         let alive = Arc::new(Alive { inner: Arc::clone(&self.0), ended: Mutex::new(false) });
+        {
+            let mut state = self.0.lock();
+            state.alive.retain(|lane| lane.strong_count() > 0);
+            state.alive.push(Arc::downgrade(&alive));
+        }
         let (writer, reader) = (Arc::clone(&alive), Arc::clone(&alive));
         let out = thread::Builder::new().name("haul-lane-out".to_owned()).spawn(move || {
             if let Err(error) = writer.write(write) {
@@ -120,6 +131,12 @@ impl Carrier {
             alive.end();
         }
         started.map(drop)
+    }
+
+    /// Gives all lanes up, which may be dead and not know it yet: what they have is lost, and what comes by them.
+    pub fn leave_lanes(&self) {
+        let lanes = std::mem::take(&mut self.0.lock().alive);
+        lanes.iter().filter_map(Weak::upgrade).for_each(|lane| lane.end());
     }
 
     /// Hands a train to a lane, waiting for room for so long; false if it is lost.
@@ -164,6 +181,12 @@ impl Carrier {
             state = self.0.done.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         state.peer_heard_udp.filter(|_| state.pongs != before)
+    }
+
+    /// Wants the peer to send something over UDP to this port; what is [asked](Self::ask) next is answered when it has.
+    pub fn call_back(&self, port: u16) {
+        self.0.lock().call_due = Some(port);
+        self.0.work.notify_one();
     }
 
     /// How long nothing has come; none if nothing ever has.
@@ -227,6 +250,8 @@ impl State {
     fn take(&mut self) -> Option<Vec<u8>> {
         let control = if std::mem::take(&mut self.pong_due) {
             None
+        } else if let Some(port) = self.call_due.take() {
+            return Some(frames::call_back(port).concat());
         } else if std::mem::take(&mut self.ping_due) {
             Some(frames::ping())
         } else {
@@ -313,6 +338,9 @@ impl Alive {
                 }
                 Err(error) => return Err(error),
             };
+            if self.has_ended() {
+                return Ok(());
+            }
             frames.on_read(read);
             let mut bytes = 0;
             while let Some(frame) = frames.next().map_err(|error| io::Error::new(ErrorKind::InvalidData, error))? {
@@ -332,6 +360,7 @@ impl Alive {
                         drop(state);
                         self.inner.done.notify_all();
                     }
+                    Frame::CallBack { port } => self.inner.side.call_back(port),
                     Frame::Unknown => {}
                 }
             }

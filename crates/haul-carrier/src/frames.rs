@@ -3,7 +3,9 @@
 //! ```text
 //!   length (2 bytes, big endian) | segment (2 bytes) | train (length bytes)
 //!   0                            | what is said      |
+//!   0                            | CALL_BACK         | 0 | port
 //! ```
+//! Who does not know a word passes over it, and over a port, which is no word either.
 //! A train is at most 64 datagrams of `segment` bytes, the last may be shorter.
 
 use std::fmt;
@@ -34,6 +36,11 @@ pub enum Frame<'a> {
         /// Whether the other way, that by UDP, has brought anything from the one who asked.
         heard_over_udp: bool,
     },
+    /// The peer is to send something over UDP to this port of who asks: what a firewall has seen leave, it lets answers to in.
+    CallBack {
+        /// Not zero.
+        port: u16,
+    },
     /// What a later version says.
     Unknown,
 }
@@ -53,6 +60,7 @@ impl std::error::Error for MalformedFrame {}
 const PING: u16 = 0;
 const PONG: u16 = 1;
 const PONG_UDP_HEARD: u16 = 2;
+const CALL_BACK: u16 = 3;
 
 /// The head of a train's frame.
 pub(crate) fn head(train_bytes: usize, segment_bytes: usize) -> [u8; HEAD_BYTES] {
@@ -67,6 +75,11 @@ pub(crate) fn ping() -> [u8; HEAD_BYTES] {
 
 pub(crate) fn pong(heard_over_udp: bool) -> [u8; HEAD_BYTES] {
     head(0, if heard_over_udp { PONG_UDP_HEARD } else { PONG }.into())
+}
+
+/// Two heads, the second with the port.
+pub(crate) fn call_back(port: u16) -> [[u8; HEAD_BYTES]; 2] {
+    [head(0, CALL_BACK.into()), head(0, port.into())]
 }
 
 /// Whether a train has a size that a frame can say.
@@ -114,6 +127,9 @@ impl Frames {
         };
         let (length, segment) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
         let (train_bytes, segment_bytes) = (usize::from(length), usize::from(segment));
+        if train_bytes == 0 && segment == CALL_BACK {
+            return Ok(self.called_back());
+        }
         if train_bytes == 0 {
             self.start += HEAD_BYTES;
             return Ok(Some(match segment {
@@ -132,5 +148,18 @@ impl Frames {
         }
         self.start = after;
         Ok(self.buffer.get_mut(first..after).map(|train| Frame::Train { train, segment_bytes }))
+    }
+
+    /// The port in the head behind this one, once it has come; anything else in its place means nothing, and stays.
+    fn called_back(&mut self) -> Option<Frame<'static>> {
+        let behind = self.start + HEAD_BYTES..self.end;
+        let &[a, b, c, d] = self.buffer.get(behind).and_then(|rest| rest.first_chunk::<HEAD_BYTES>())?;
+        self.start += HEAD_BYTES;
+        let port = u16::from_be_bytes([c, d]);
+        if [a, b] != [0, 0] || port == 0 {
+            return Some(Frame::Unknown);
+        }
+        self.start += HEAD_BYTES;
+        Some(Frame::CallBack { port })
     }
 }

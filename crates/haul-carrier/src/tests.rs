@@ -203,3 +203,43 @@ proptest! {
         prop_assert!(found.len() <= noise.len());
     }
 }
+
+/// What an end is asked to call, and the frames that come to one who does not know that word.
+#[test]
+fn who_is_asked_to_call_back_does_so_before_it_answers() {
+    struct Called(mpsc::Sender<u16>);
+    impl Side for Called {
+        fn deliver(&self, _: &mut [u8], _: usize) {}
+        fn call_back(&self, port: u16) {
+            let _ = self.0.send(port);
+        }
+    }
+    let (tell, told) = mpsc::channel();
+    let (near, _near_told) = carrier(false);
+    let (addr, _) = listener([9; 16], Carrier::new(Called(tell)));
+    near.add(tcp::connect(addr, None, &[9; 16], LONG).unwrap()).unwrap();
+    for port in [1, 60_000] {
+        near.call_back(port);
+        assert_eq!(near.ask(LONG), Some(false));
+        assert_eq!(told.try_recv(), Ok(port));
+    }
+}
+
+#[test]
+fn a_port_comes_in_any_pieces_and_is_one() {
+    let bytes = [&crate::frames::call_back(7700).concat()[..], &head(0, 3), &head(0, 0), &head(0, 3), &head(1, 1), b"x"].concat();
+    for pieces in 1..=bytes.len() {
+        let mut frames = Frames::default();
+        let mut found = Vec::new();
+        for piece in bytes.chunks(pieces) {
+            frames.room()[..piece.len()].copy_from_slice(piece);
+            frames.on_read(piece.len());
+            while let Some(frame) = frames.next().unwrap() {
+                found.push(format!("{frame:?}"));
+            }
+        }
+        // Without a port behind it the word says nothing, and what stands there is itself.
+        let train = "Train { train: [120], segment_bytes: 1 }";
+        assert_eq!(found, ["CallBack { port: 7700 }", "Unknown", "Ping", "Unknown", train], "{pieces}");
+    }
+}

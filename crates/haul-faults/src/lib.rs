@@ -1,6 +1,8 @@
-//! What can go wrong: with one file ([`FileProblem`]: the others go on) or with the whole copy ([`CopyError`]).
+//! What can go wrong: with one file ([`FileProblem`]: the others go on) or with the whole copy ([`CopyError`]); and what is only worth knowing ([`Note`]).
 //!
-//! Both are sorted by who is at fault. Problems and the reasons for stopping cross the network, so they are plain data.
+//! The former two are sorted by who is at fault. Problems and the reasons for stopping cross the network, so they are plain data.
+
+mod note;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -11,6 +13,8 @@ use std::path::PathBuf;
 use haul_units::PeerText;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+
+pub use note::{ChangedFile, MAX_NOTES, Note};
 
 /// Who or what is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -248,6 +252,13 @@ pub enum Why {
     NotAllSeen,
     /// Another file system is mounted there: it is not removed.
     OtherFileSystem,
+    /// An extended attribute or ACL could not be read or set, with this error number; only told where they are kept.
+    Attribute {
+        /// Which; empty where it is not known.
+        name: WirePath,
+        /// The system's error number.
+        number: i32,
+    },
 }
 
 impl Why {
@@ -274,11 +285,11 @@ impl fmt::Display for Why {
             Self::Os(number) if *number == Errno::STALE.raw_os_error() => {
                 "another directory has taken its name (stale file handle)"
             }
-            Self::Os(number) => {
-                let text = io::Error::from_raw_os_error(*number).to_string();
-                let end = text.find(" (os error").unwrap_or(text.len());
-                return f.write_str(text.get(..end).unwrap_or(&text));
+            Self::Os(number) => return f.write_str(&text(*number)),
+            Self::Attribute { name, number } if name.0.is_empty() => {
+                return write!(f, "extended attributes: {}", text(*number));
             }
+            Self::Attribute { name, number } => return write!(f, "attribute {name}: {}", text(*number)),
             Self::TooMuchToDelete { most } => {
                 return write!(f, "has more than {most} names that the source has not: none was deleted");
             }
@@ -302,6 +313,13 @@ impl fmt::Display for Why {
             Self::ForeignStage => "has the name of a directory that haul makes, and is not this user's or not made by haul",
         })
     }
+}
+
+/// The system's words for an error number, without the number.
+fn text(number: i32) -> String {
+    let mut text = io::Error::from_raw_os_error(number).to_string();
+    text.truncate(text.find(" (os error").unwrap_or(text.len()));
+    text
 }
 
 /// A path of any bytes that crosses the network. Prints with control characters and invalid UTF-8 escaped.

@@ -22,6 +22,7 @@ use crate::transport::{Link, Transport};
 use haul_faults::{CopyError, Stop, WirePath};
 use haul_names::{Chosen, Filter, MAX_CHOSEN, MAX_CHOSEN_BYTES, base_name, far_source, is_pattern, job_id};
 use haul_units::Cancel;
+use haul_xattrs::Keep;
 
 /// Sends files from here to the server at the other end of `link`.
 ///
@@ -41,6 +42,7 @@ pub fn push_from<T: Transport, S: Store>(
     session::run(link, observer, cancel, |session, incoming| {
         let spelled: Vec<WirePath> = job.sources.iter().map(SourceSpec::spelled).collect();
         check_list(&job.filter, &spelled)?;
+        check_keeps::<S>(job.options)?;
         let destination: WirePath = job.destination.as_path().into();
         let stream = job.sources.iter().any(|source| matches!(source, SourceSpec::Stdin(_)));
         // A stream cannot be sent anew, and is not to be read for a copy that is refused.
@@ -151,7 +153,9 @@ fn pull_to<T: Transport, S: Store>(
         };
         let in_order = matches!(target, Target::Stream(_));
         // Directories have no place in a stream.
-        let options = Options { recursive: job.options.recursive && !in_order, ..job.options };
+        let keep = if in_order { Keep::NONE } else { job.options.keep };
+        let options = Options { recursive: job.options.recursive && !in_order, keep, ..job.options };
+        check_keeps::<S>(options)?;
         let patterns = sources.iter().any(|source| is_pattern(&source.0));
         let mut expected = Expected::plain(&sources);
         let request = Request { what: What::Pull { sources: sources.clone(), in_order }, options, job: id };
@@ -289,6 +293,7 @@ impl<T: Transport> Asking<'_, '_, T> {
     /// Serves it of a store, which decides what the client may do.
     pub fn serve<S: Store>(self, store: &S) -> Result<Report, CopyError> {
         let Self { session, incoming, request, filter } = self;
+        check_keeps::<S>(request.options)?;
         let tells = !filter.is_empty();
         let options = request.options;
         session.observer.event(Event::Asked(match &request.what {
@@ -443,6 +448,15 @@ pub(crate) fn check_hello<T: Transport>(session: &Session<'_, T>, message: Resul
 /// Whether the peer does what it was told before the request: one that does not know how would do something else.
 pub(crate) fn check_terms<T: Transport>(session: &Session<'_, T>, terms: &[Term], said: &Filter) -> Result<(), CopyError> {
     terms::lacking(terms, said, |feature| session.peer_has(feature)).map_or(Ok(()), |what| Err(CopyError::PeerLacks(what)))
+}
+
+/// Whether a store has what is to be kept.
+fn check_keeps<S: Store>(options: Options) -> Result<(), CopyError> {
+    if S::KEEPS || !options.keep.any() {
+        return Ok(());
+    }
+    let why = format!("{} keeps no extended attributes and no ACLs (-X, -A)", S::CALLED);
+    Err(CopyError::Stopped(Stop::Unavailable(why.into())))
 }
 
 /// A list is of what is in its source, so the source has no name at the destination.

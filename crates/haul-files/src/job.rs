@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use haul_faults::WirePath;
 use haul_names::Filter;
+use haul_xattrs::Keep;
 
 /// How to copy; the letters are scp's where it has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +38,9 @@ pub struct Options {
     /// `--delete`: what the destination has and the source has not is removed there. Crosses the network as `dry_run` does.
     #[serde(skip)]
     pub delete: Option<Delete>,
+    /// `-X`, `-A`: extended attributes and ACLs are kept. Crosses the network as `dry_run` does.
+    #[serde(skip)]
+    pub keep: Keep,
     /// `--dry-run`: nothing is written on either side; what would be done is told ([`Event::Would`](crate::Event::Would)). It crosses the network apart, in [`Term`](crate::protocol::Term).
     #[serde(skip)]
     pub dry_run: bool,
@@ -55,6 +59,7 @@ impl Default for Options {
             same: Same::Time,
             follow: false,
             delete: None,
+            keep: Keep::NONE,
             dry_run: false,
         }
     }
@@ -97,6 +102,11 @@ impl Options {
     /// Whether what the destination has decides what is sent: then the sender waits for the receiver's word on each file.
     pub(crate) fn compares(self) -> bool {
         self.keeps_same() || self.dry_run
+    }
+
+    /// Whether modes are kept: an ACL without the mode that it goes with is another one.
+    pub(crate) fn keeps_modes(self) -> bool {
+        self.preserve || self.keep.acls
     }
 
     /// Whether times of modification are compared.

@@ -46,7 +46,6 @@ mod expand;
 mod job;
 pub mod journal;
 mod locks;
-mod note;
 mod observe;
 mod order;
 mod outcome;
@@ -62,14 +61,14 @@ mod transport;
 pub mod walk;
 
 pub use engine::{Asking, pull, pull_into, push, push_fed, push_from, serve, serve_asked, serve_store};
-pub use haul_faults::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
+pub use haul_faults::{ChangedFile, CopyError, Fault, FileProblem, MAX_NOTES, Note, Stop, Why, WirePath};
 pub use haul_names::{Chosen, ChosenError, Filter, FilterError, MAX_ALL_PATTERNS, MAX_PATTERN, MAX_PATTERNS, RuleError, rules};
 pub use haul_pieces::block;
 pub use haul_units::Cancel;
+pub use haul_xattrs::Keep;
 pub use job::{
     Access, Changed, Delete, Destination, Export, Options, Ownership, PullJob, PushJob, Same, SourceSpec, Stream, Verify,
 };
-pub use note::{ChangedFile, MAX_NOTES, Note};
 pub use observe::{Asked, Event, FileUnderWay, Observer, Silent, Wishes};
 pub use order::{Customer, Delivery, OrderJob, Wish, order};
 pub use protocol::{Change, Would};

@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use haul_units::{BitRate, Bytes};
 
-use crate::note::Note;
 use crate::protocol::Would;
 use crate::store::Space;
-use haul_faults::{FileProblem, WirePath};
+use haul_faults::{FileProblem, Note, WirePath};
 
 /// Watches a copy. Called from several threads, in the middle of the work: it must return at once.
 pub trait Observer: Send + Sync {

@@ -21,7 +21,6 @@ use crate::clock::POLL;
 use crate::engine::{check_hello, check_terms, introduce};
 use crate::job::Options;
 use crate::locks::lock;
-use crate::note::{MAX_NOTES, Note};
 use crate::observe::Silent;
 use crate::protocol::{
     DIGESTS, Digest, Entry, Finished, Kind, LIMITS, MAX_TARGET, Message, ORDERS, Order, OrderEnd, Progress, ROOMS, ROOT, Request,
@@ -31,7 +30,7 @@ use crate::receive::Expected;
 use crate::report::Report;
 use crate::session::{self, Incoming, Session};
 use crate::transport::{BlockRx, Link, Transport};
-use haul_faults::{CopyError, FileProblem, WirePath};
+use haul_faults::{CopyError, FileProblem, MAX_NOTES, Note, WirePath};
 use haul_names::{Filter, far_source, is_pattern, is_plain_name, job_id};
 use haul_units::{BitRate, Cancel};
 

@@ -46,9 +46,9 @@ use std::io::{self, Read};
 use serde::{Deserialize, Serialize};
 
 use crate::job::{Delete, Options, Same};
-use crate::note::Note;
 use crate::report::{ReadBack, Waits};
-use haul_faults::{FileProblem, Stop, Why, WirePath};
+use haul_faults::{FileProblem, Note, Stop, Why, WirePath};
+use haul_xattrs::{Attribute, Keep};
 
 pub use crate::stamp::Stamp;
 pub use haul_names::MAX_NAME;
@@ -85,6 +85,8 @@ pub const PACES: u64 = 1 << 12;
 pub const ROOMS: u64 = 1 << 13;
 /// Feature: takes a [`Message::Elsewhere`].
 pub const ELSEWHERE: u64 = 1 << 14;
+/// Feature: takes [`Term::Keep`], and then a [`Message::Attributes`].
+pub const ATTRIBUTES: u64 = 1 << 15;
 /// Features of this program, one bit each.
 pub const FEATURES: u64 = PATTERNS
     | UNDER_WAY
@@ -100,7 +102,8 @@ pub const FEATURES: u64 = PATTERNS
     | SPECIALS
     | PACES
     | ROOMS
-    | ELSEWHERE;
+    | ELSEWHERE
+    | ATTRIBUTES;
 /// Largest frame in bytes, the length left out: the longest command line that a system takes fits into a [`Request`].
 pub const MAX_FRAME: usize = 4 << 20;
 /// Longest target of a symbolic link in bytes.
@@ -190,6 +193,8 @@ pub enum Message {
     },
     /// Sender, see [`What::Ordered`], to a peer with [`ELSEWHERE`]: of the files that the next entries announce, those that the sender itself would have to fetch from another machine.
     Elsewhere(Vec<u64>),
+    /// Sender, after [`Term::Keep`]: extended attributes and ACLs of what the next [`Entries`](Self::Entries) announce. What it could not read of has none here, and keeps what it has.
+    Attributes(Vec<Extended>),
 }
 
 /// What came to [`Options`] after version 3 of the protocol; a new one goes to the end, with a feature of its own.
@@ -203,6 +208,8 @@ pub enum Term {
     Delete(Delete),
     /// Links below the sources are followed. See [`FOLLOWS`].
     Follow,
+    /// Extended attributes and ACLs are kept. See [`ATTRIBUTES`].
+    Keep(Keep),
 }
 
 /// Something that a copy would do at the destination.
@@ -227,6 +234,17 @@ pub enum Change {
     Link,
     /// Nothing: it is removed. Only told where that was asked for.
     Removed,
+    /// What is there, with other extended attributes or ACLs. Only told where they are kept.
+    Attributes,
+}
+
+/// The extended attributes and ACLs of an entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extended {
+    /// The entry.
+    pub id: u64,
+    /// All that is kept, by the names; see [`check`](haul_xattrs::check) for what may be in it.
+    pub list: Vec<Attribute>,
 }
 
 /// The first frame of each side.

@@ -12,6 +12,7 @@ mod conclude;
 mod dry;
 mod entries;
 mod expected;
+mod extended;
 mod in_order;
 mod incomplete;
 mod read_back;
@@ -32,7 +33,6 @@ use std::sync::{Arc, Condvar, Mutex};
 use crate::clock::{self, POLL};
 use crate::job::{Options, Same, Stream};
 use crate::locks::lock;
-use crate::note::Note;
 use crate::observe::{Event, Wishes};
 use crate::protocol::{FileEnd, Finished, Message, Progress, ROOT, Would};
 use crate::report::{ReadBack, Report, Waits};
@@ -42,7 +42,8 @@ use crate::transport::Transport;
 use commit::{Ready, hand_over};
 use conclude::conclude;
 pub(crate) use expected::Expected;
-use haul_faults::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
+use extended::Ahead;
+use haul_faults::{CopyError, Fault, FileProblem, Note, Stop, Why, WirePath};
 use haul_names::{Filter, stage_id};
 use haul_pieces::Parts;
 use incomplete::{End, Incomplete, Part};
@@ -104,6 +105,8 @@ struct Receiver<'a, T: Transport, S: Store> {
     told: Mutex<Wishes>,
     /// Of files that are about to be announced, where content decides what is the same.
     digests: Mutex<HashMap<u64, [u8; 32]>>,
+    /// Of what is about to be announced, where attributes are kept.
+    ahead: Mutex<Ahead>,
     /// In a dry run, what the peer is still to be told.
     would: Mutex<Vec<Would>>,
     /// The peer is the client, who is to hear of it.
@@ -169,6 +172,7 @@ pub(crate) fn receive<T: Transport, S: Store>(
     let receiver = Receiver {
         session,
         digests: Mutex::default(),
+        ahead: Mutex::default(),
         would: Mutex::default(),
         serves,
         options,
@@ -258,6 +262,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             match incoming.next()? {
                 Message::Entries(entries) => self.entries(entries, ready, &mut found)?,
                 Message::Digests(digests) if self.options.same == Same::Content => self.hear_digests(digests)?,
+                Message::Attributes(lists) if self.options.keep.any() => self.hear_extended(lists)?,
                 Message::ScanDone => {
                     self.scanned.store(true, Ordering::Relaxed);
                     found.tell(self.session.observer, true);
@@ -283,6 +288,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             match incoming.next()? {
                 Message::Entries(_)
                 | Message::Digests(_)
+                | Message::Attributes(_)
                 | Message::ScanDone
                 | Message::FileEnd(_)
                 | Message::Problem(_)

@@ -6,8 +6,7 @@ use std::time::Duration;
 use haul_units::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::note::Note;
-use haul_faults::FileProblem;
+use haul_faults::{FileProblem, Note};
 
 /// What a copy did, both sides together.
 #[derive(Debug, Clone, Default)]

@@ -15,6 +15,7 @@ mod changed;
 mod chosen;
 mod digests;
 mod early;
+mod extended;
 mod feed;
 mod order_readers;
 mod orders;
@@ -34,10 +35,9 @@ use haul_units::{BitRate, Bytes};
 use crate::dirs::Dirs;
 use crate::job::Options;
 use crate::locks::lock;
-use crate::note::Note;
 use crate::observe::{Event, FileUnderWay};
 use crate::outcome::report;
-use crate::protocol::{Digest, Entry, Finished, Message, Part, ROOT, SPECIALS};
+use crate::protocol::{Digest, Entry, Extended, Finished, Message, Part, ROOT, SPECIALS};
 use crate::report::{Report, Waits};
 use crate::session::{Incoming, Session};
 use crate::store::Store;
@@ -46,8 +46,9 @@ use digests::Digests;
 use early::{Early, Held};
 use feed::Offers;
 pub use feed::{Fed, Feed, Thing};
-use haul_faults::{CopyError, Fault, FileProblem, Why, WirePath};
+use haul_faults::{CopyError, Fault, FileProblem, Note, Why, WirePath};
 use haul_names::Filter;
+use haul_xattrs::{Attribute, bytes};
 use orders::Orders;
 use plan::Plan;
 pub(crate) use source::Origin;
@@ -98,6 +99,7 @@ struct Sender<'a, T: Transport, S: Store> {
 }
 
 /// Gives ids and sends entries: one order for both.
+#[derive(Default)]
 struct Announcer {
     last_id: u64,
     batch: Vec<Entry>,
@@ -105,7 +107,20 @@ struct Announcer {
     digests: Vec<Digest>,
     /// Files of the batch whose content lies on other machines.
     elsewhere: Vec<u64>,
+    /// Of what is in the batch, where they are kept.
+    extended: Vec<Extended>,
     batch_bytes: usize,
+}
+
+/// What is said of an entry in front of it.
+#[derive(Default)]
+struct Said {
+    /// The hash of a file's content.
+    hash: Option<[u8; 32]>,
+    /// Extended attributes and ACLs.
+    extended: Option<Vec<Attribute>>,
+    /// A file's content lies on other machines.
+    is_elsewhere: bool,
 }
 
 /// Sends all of `job` to the receiver at the other end; `meet` takes what it says before its `Start`.
@@ -169,13 +184,7 @@ impl<'a, T: Transport, S: Store> Sender<'a, T, S> {
             early,
             offers: Mutex::default(),
             followed: Mutex::default(),
-            announcer: Mutex::new(Announcer {
-                last_id,
-                batch: Vec::new(),
-                digests: Vec::new(),
-                elsewhere: Vec::new(),
-                batch_bytes: 0,
-            }),
+            announcer: Mutex::new(Announcer { last_id, ..Announcer::default() }),
             opened: Mutex::default(),
             waits: Mutex::default(),
         }
@@ -344,11 +353,11 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
 
     /// Gives the entry its id and adds it to the batch.
     fn announce(&self, entry: Entry) -> Result<Entry, CopyError> {
-        self.announce_with(entry, None, false)
+        self.announce_with(entry, Said::default())
     }
 
-    /// As [`announce`](Self::announce), with the hash of a file's content, and whether that lies on other machines.
-    fn announce_with(&self, mut entry: Entry, hash: Option<[u8; 32]>, is_elsewhere: bool) -> Result<Entry, CopyError> {
+    /// As [`announce`](Self::announce), with more in front of it.
+    fn announce_with(&self, mut entry: Entry, Said { hash, extended, is_elsewhere }: Said) -> Result<Entry, CopyError> {
         let mut announcer = lock(&self.announcer);
         // The new one stays back until it is known here: the receiver's word on it may come at once.
         if announcer.batch_bytes > 128 << 10 {
@@ -363,6 +372,10 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
         }
         if is_elsewhere {
             announcer.elsewhere.push(entry.id);
+        }
+        if let Some(list) = extended {
+            announcer.batch_bytes += 8 + bytes(&list) + 8 * list.len();
+            announcer.extended.push(Extended { id: entry.id, list });
         }
         Ok(entry)
     }
@@ -382,6 +395,9 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
         }
         if !announcer.elsewhere.is_empty() {
             self.session.send(&Message::Elsewhere(std::mem::take(&mut announcer.elsewhere)))?;
+        }
+        if !announcer.extended.is_empty() {
+            self.session.send(&Message::Attributes(std::mem::take(&mut announcer.extended)))?;
         }
         self.session.send(&Message::Entries(std::mem::take(&mut announcer.batch)))
     }

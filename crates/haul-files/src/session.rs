@@ -12,12 +12,11 @@ use haul_units::Bytes;
 
 use crate::clock::{self, POLL};
 use crate::locks::lock;
-use crate::note::{MAX_NOTES, Note};
 use crate::observe::{Event, Observer};
 use crate::protocol::{self, Message};
 use crate::report::{MAX_PROBLEMS, Report};
 use crate::transport::{Link, Transport};
-use haul_faults::{CopyError, Fault, FileProblem, Why};
+use haul_faults::{CopyError, Fault, FileProblem, MAX_NOTES, Note, Why};
 use haul_units::Cancel;
 
 /// How long a side that failed waits for its peer to hear why.

@@ -55,6 +55,7 @@ use crate::job::Ownership;
 use crate::journal::{Made, Record, Source};
 use crate::stamp::Stamp;
 use haul_faults::{Stop, WirePath};
+use haul_xattrs::{Attribute, Failed, Keep, Outcome, Wanted};
 
 pub use error::StoreError;
 pub use haul_names::{Scheme, base_name, is_plain_name, is_reserved, stage_name};
@@ -73,6 +74,11 @@ pub trait Store: Send + Sync {
     type File: Content;
     /// Where files are made before they have names.
     type Stage: Stage<Dir = Self::Dir>;
+
+    /// Whether its things have extended attributes and ACLs: else a copy that is to keep them is refused.
+    const KEEPS: bool = false;
+    /// What it is called when it is refused for that.
+    const CALLED: &'static str = "this store";
 
     /// What a user or peer means by a source; an error where it may not even ask.
     fn source(&self, spelled: &WirePath) -> Result<Self::Top, Stop>;
@@ -140,6 +146,16 @@ pub trait Store: Send + Sync {
     /// Whether a copy is refused as soon as what it has announced is more than there is room for, before the room is used up.
     fn must_fit(&self) -> bool {
         false
+    }
+
+    /// What a thing has of attributes and ACLs. A store without these keeps this: see [`KEEPS`](Self::KEEPS).
+    fn extended(&self, _at: At<'_, Self>, _keep: Keep) -> Result<Vec<Attribute>, Failed> {
+        Ok(Vec::new())
+    }
+
+    /// Gives them to a thing that has a name.
+    fn set_extended(&self, _dir: &Self::Dir, _name: &[u8], _wanted: &Wanted<'_>) -> Result<Outcome, Failed> {
+        Ok(Outcome::default())
     }
 
     /// Which servers hold the content of a file; none where this store knows no servers.
@@ -237,6 +253,11 @@ pub trait Part: Content {
 
     /// No content follows: gives it owner, `mode` and time, and says what it then is.
     fn finish(&self, attributes: &Attributes, mode: Option<u32>) -> Result<Metadata, StoreError>;
+
+    /// Gives it extended attributes and ACLs, after that. See [`Store::KEEPS`].
+    fn set_extended(&self, _wanted: &Wanted<'_>) -> Result<Outcome, Failed> {
+        Ok(Outcome::default())
+    }
 }
 
 /// How a thing is named.
@@ -481,6 +502,8 @@ pub struct Attributes {
     pub mtime: Option<Stamp>,
     /// Owner and group; none: as they come.
     pub owner: Option<(u32, u32)>,
+    /// What else a copy of a finished part is to have of it.
+    pub keep: Keep,
 }
 
 impl Metadata {

@@ -3,7 +3,7 @@
 //! They are said before the request, so that nothing is begun without them. Who receives decides by itself, and says only what its sender has to do.
 
 use crate::job::{Options, Same};
-use crate::protocol::{CHOOSES, DELETES, DRY_RUNS, FOLLOWS, LEAVES_OUT, SAMENESS, Term, What};
+use crate::protocol::{ATTRIBUTES, CHOOSES, DELETES, DRY_RUNS, FOLLOWS, LEAVES_OUT, SAMENESS, Term, What};
 use haul_names::Filter;
 
 /// What the server is to know of these options.
@@ -19,8 +19,9 @@ pub(crate) fn terms_of(what: &What, options: &Options) -> Vec<Term> {
             terms.extend((options.same == Same::Content).then_some(Term::Same(Same::Content)));
             terms.extend(options.follow.then_some(Term::Follow));
         }
-        What::Ordered { .. } => {}
+        What::Ordered { .. } => return terms,
     }
+    terms.extend(options.keep.any().then_some(Term::Keep(options.keep)));
     terms
 }
 
@@ -31,6 +32,7 @@ pub(crate) fn lacking(terms: &[Term], said: &Filter, has: impl Fn(u64) -> bool) 
         Term::Same(_) => (!has(SAMENESS)).then_some("tell by size or content what is the same"),
         Term::Delete(_) => (!has(DELETES)).then_some("remove what the source has not"),
         Term::Follow => (!has(FOLLOWS)).then_some("follow symbolic links"),
+        Term::Keep(_) => (!has(ATTRIBUTES)).then_some("keep extended attributes and ACLs"),
     };
     let leaves_out = (!said.is_empty() && !has(LEAVES_OUT)).then_some("leave out what matches a pattern");
     let chooses = (said.chosen().is_some() && !has(CHOOSES)).then_some("take a list of names");
@@ -45,6 +47,7 @@ pub(crate) fn apply(terms: &[Term], options: &mut Options) {
             Term::Same(same) => options.same = *same,
             Term::Delete(delete) => options.delete = Some(*delete),
             Term::Follow => options.follow = true,
+            Term::Keep(keep) => options.keep = *keep,
         }
     }
 }

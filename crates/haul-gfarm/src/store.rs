@@ -102,6 +102,8 @@ impl Store for Gfarm {
     type File = GfarmFile;
     type Stage = GfarmStage;
 
+    const CALLED: &'static str = "gfarm:";
+
     fn source(&self, spelled: &WirePath) -> Result<GfarmTop, Stop> {
         let path = absolute(spelled);
         path.map(GfarmTop).map_err(|error| Stop::Destination { path: spelled.clone(), why: error.into() })

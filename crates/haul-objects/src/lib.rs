@@ -125,6 +125,8 @@ impl Store for Objects {
     type File = File;
     type Stage = ObjectStage;
 
+    const CALLED: &'static str = "a store of objects";
+
     /// The name of an object, or nothing for all of them.
     fn source(&self, spelled: &WirePath) -> Result<WirePath, Stop> {
         Ok(WirePath(bare(spelled).to_vec()))

@@ -11,7 +11,7 @@ use crate::ports::PortRange;
 /// What is to carry a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Carriage {
-    /// UDP as long as it passes; then TCP, then ssh's own channel.
+    /// UDP as long as it passes, also where it does only once the far side has sent some; then TCP, then ssh's own channel.
     #[default]
     Auto,
     /// UDP, or nothing.
@@ -95,8 +95,12 @@ pub enum NoUdp {
 impl fmt::Display for GoesOver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, ports, .. } = self;
-        if self.to == Carrying::Udp {
-            return write!(f, "{host}: over UDP again");
+        match (self.to, self.why) {
+            (Carrying::Udp, NoUdp::Inbound) => {
+                return write!(f, "UDP is blocked inbound at {host} until {host} itself has sent some: it has, and UDP passes");
+            }
+            (Carrying::Udp, _) => return write!(f, "{host}: over UDP again"),
+            (Carrying::Tcp | Carrying::Ssh, _) => {}
         }
         let (first, last) = ports.ends();
         let ports = if first == last { first.to_string() } else { format!("{first}-{last}") };
@@ -131,6 +135,8 @@ mod tests {
         let ports = PortRange::new(60000, 60100).expect("a range");
         let told = GoesOver { host: "far".into(), to: Carrying::Tcp, why: NoUdp::Inbound, ports };
         assert!(told.to_string().starts_with("UDP is blocked inbound at far: ask for UDP 60000-60100; over TCP for now"));
+        let called = GoesOver { to: Carrying::Udp, ..told.clone() };
+        assert!(called.to_string().ends_with("far itself has sent some: it has, and UDP passes"), "{called}");
         let lost = GoesOver { why: NoUdp::Lost(Duration::from_secs(6)), to: Carrying::Ssh, ..told };
         assert!(lost.to_string().contains("nothing for 6 s") && lost.to_string().contains("ssh"));
     }

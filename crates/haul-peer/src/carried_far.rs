@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
 use data_encoding::BASE64;
@@ -47,15 +47,26 @@ pub(crate) fn open_port(
         std::iter::once(local.port()).chain(others).find_map(|port| tcp::listen(SocketAddr::new(local.ip(), port)).ok())?;
     let port = listener.local_addr().ok()?.port();
     let (_, carrier) = endpoint.carry(client.map(|ip| SocketAddr::new(ip, 0)));
-    let lanes = Lanes { name, carrier, over };
+    let lanes = Lanes { name, carrier, over, from: Mutex::default() };
     thread::Builder::new().name("haul-carrier".to_owned()).spawn(move || tcp::accept(&listener, lanes)).ok()?;
     Some(CarrierPort { port, name: BASE64.encode(&name).into() })
+}
+
+impl Lanes {
+    /// Whether the client has come from another address so far.
+    fn has_moved(&self, to: IpAddr) -> bool {
+        let mut from = self.from.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = from.get_mut(usize::from(to.is_ipv6())).and_then(|from| from.replace(to));
+        before.is_some_and(|before| before != to)
+    }
 }
 
 struct Lanes {
     name: tcp::Name,
     carrier: Carrier,
     over: Cancel,
+    /// Where the client's lanes come from, by IPv4 and by IPv6.
+    from: Mutex<[Option<IpAddr>; 2]>,
 }
 
 impl tcp::Welcome for Lanes {
@@ -70,6 +81,10 @@ impl tcp::Welcome for Lanes {
     }
 
     fn take(&self, _name: &tcp::Name, from: SocketAddr, lane: Lane, _cut: tcp::Cut) {
+        if self.has_moved(from.ip()) {
+            // Nothing will come from the old address, and what goes there is lost.
+            self.carrier.leave_lanes();
+        }
         match self.carrier.add(lane) {
             Ok(()) => tracing::debug!(%from, "a lane over TCP"),
             Err(error) => tracing::debug!(%error, "no lane"),

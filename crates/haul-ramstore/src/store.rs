@@ -18,6 +18,8 @@ impl Store for Ram {
     type File = RamFile;
     type Stage = RamStage;
 
+    const CALLED: &'static str = "the store in memory";
+
     fn source(&self, spelled: &WirePath) -> Result<WirePath, Stop> {
         Ok(spelled.clone())
     }

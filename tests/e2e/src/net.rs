@@ -127,8 +127,30 @@ impl Net {
 
     /// Drops every UDP datagram on its way, and tells nobody.
     pub fn block_udp(&self) {
-        ip(&["-n", &self.between, "rule", "add", "iif", "to-near", "ipproto", "udp", "blackhole"]);
-        ip(&["-n", &self.between, "rule", "add", "iif", "to-far", "ipproto", "udp", "blackhole"]);
+        self.block_udp_from("to-near");
+        self.block_udp_from("to-far");
+    }
+
+    /// Drops every UDP datagram that comes to the router by one of its devices.
+    pub fn block_udp_from(&self, device: &str) {
+        ip(&["-n", &self.between, "rule", "add", "iif", device, "ipproto", "udp", "blackhole"]);
+    }
+
+    /// Lets no packet pass that is longer, and tells nobody: who finds that out has looked by himself. The kernel's TCP does so only if it is told to (`tcp_mtu_probing`), as it is here, for ssh.
+    pub fn black_hole(&self, mtu: u16) {
+        for device in ["to-near", "to-far"] {
+            ip(&["-n", &self.between, "link", "set", device, "mtu", &mtu.to_string()]);
+        }
+        let silent = "icmp type destination-unreachable drop; icmpv6 type packet-too-big drop;";
+        self.router().firewall("output", silent);
+        for host in [&self.near, &self.far] {
+            set_in(&host.namespace, "net/ipv4/tcp_mtu_probing", "1");
+        }
+    }
+
+    /// What is between the hosts, for firewalls.
+    pub fn router(&self) -> Host {
+        Host { namespace: self.between.clone(), address: "10.77.1.1".to_owned(), address6: "fd77:1::1".to_owned() }
     }
 
     /// Gives the near host another address in the place of the one it had.
@@ -194,6 +216,19 @@ impl Host {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.namespace]).arg(program);
         command
+    }
+
+    /// A firewall: what follows an input, output or forward hook. One for each hook.
+    pub fn firewall(&self, hook: &str, rules: &str) {
+        let table = format!("table inet {hook}_block {{ chain c {{ type filter hook {hook} priority 0; {rules} }}; }}");
+        must(self.command("nft").arg(&table));
+    }
+
+    /// What the counters of its firewall have counted, in bytes.
+    pub fn counted_bytes(&self) -> Vec<u64> {
+        let rules = must(self.command("nft").args(["list", "ruleset"]));
+        let counted = |rest: &str| rest.split_once(" bytes ")?.1.split_whitespace().next()?.parse().ok();
+        rules.split("counter packets").skip(1).filter_map(counted).collect()
     }
 
     /// Runs `work` on a thread whose sockets belong to this host.

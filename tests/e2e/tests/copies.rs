@@ -10,6 +10,7 @@ use std::time::Duration;
 use e2e::tree::{self, Exactness};
 use e2e::{Daemon, Lab, Random, Running, Sites, example};
 use haul_lab::LinkOptions;
+use rustix::fs::{XattrFlags, getxattr, setxattr};
 
 /// `far:PATH`
 fn far(path: &Path) -> OsString {
@@ -265,4 +266,59 @@ fn the_library_copies_a_tree_to_an_ssh_host() {
     let nowhere = copy_tree("far".into()).expect(1);
     assert!(nowhere.stderr.contains("HOST:PATH"), "{nowhere}");
     lab.assert_no_process_left(Duration::from_secs(10));
+}
+
+/// By the command: to an account, back, and to a daemon; what differs in nothing else is said and made right.
+#[test]
+fn attributes_and_acls_go_with_a_tree_and_a_difference_in_them_is_one() {
+    let Some(lab) = Lab::open() else { return };
+    let (source, there, back, root) = (lab.place("tree"), lab.place("there"), lab.place("back"), lab.place("root"));
+    tree::make_varied(&source, &mut Random::seeded(1310));
+    // Owner rw, user 1000 r, group none, mask r, others none.
+    let entries: [(u16, u16, u32); 5] =
+        [(1, 6, u32::MAX), (2, 4, 1000), (4, 0, u32::MAX), (0x10, 4, u32::MAX), (0x20, 0, u32::MAX)];
+    let entry = |(tag, rights, id): (u16, u16, u32)| [&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat();
+    let acl = [vec![2, 0, 0, 0], entries.map(entry).concat()].concat();
+    let file = source.join("noted");
+    fs::write(&file, "noted").expect("written");
+    let given = |path: &Path, name: &str, value: &[u8]| setxattr(path, name, value, XattrFlags::empty());
+    if given(&file, "user.note", b"a word").is_err() || given(&file, "system.posix_acl_access", &acl).is_err() {
+        return skip::skip("the file system of the temporary directory has no attributes and ACLs");
+    }
+    given(&source, "user.dir", b"").expect("set");
+    let has = |path: &Path, name: &str| {
+        let mut value = Vec::with_capacity(1000);
+        getxattr(path, name, rustix::buffer::spare_capacity(&mut value)).ok().map(|_| value.clone())
+    };
+    let assert_has = |copy: &Path| {
+        assert_eq!(has(&copy.join("noted"), "user.note").as_deref(), Some(&b"a word"[..]), "{}", copy.display());
+        assert_eq!(has(&copy.join("noted"), "system.posix_acl_access").as_deref(), Some(&acl[..]), "{}", copy.display());
+        assert!(has(copy, "user.dir").is_some(), "{}", copy.display());
+    };
+    let run = |words: &str, from: OsString, to: OsString| lab.run_cp([OsString::from(words), from, to]);
+    run("-rpXA", source.clone().into(), far(&there)).expect(0);
+    run("-rpXA", far(&there.join("tree")), back.clone().into()).expect(0);
+    let daemon = Daemon::start(&lab, &root);
+    run("-rpXA", source.clone().into(), daemon.url("").into()).expect(0);
+    for copy in [there.join("tree"), back.join("tree"), root.join("tree")] {
+        tree::assert_same(&source, &copy, Exactness::Everything);
+        assert_has(&copy);
+    }
+    // Of one thing alone, in nothing else.
+    let noted = there.join("tree/noted");
+    given(&noted, "user.note", b"another").expect("set");
+    let compare = |words: &[&str]| {
+        let words = words.iter().map(OsString::from).chain([source.join(".").into(), far(&there.join("tree"))]);
+        lab.run_cp([OsString::from("-r"), "--compare".into()].into_iter().chain(words))
+    };
+    compare(&[]).expect(0);
+    let found = compare(&["-X"]).expect(1);
+    let said = String::from_utf8_lossy(&found.stdout).into_owned();
+    assert_eq!(said.lines().filter(|line| line.starts_with("update ")).count(), 1, "{found}");
+    assert!(said.contains("noted (attributes)"), "{found}");
+    let same = |words: &str| lab.run_cp([words.into(), "--skip-same".into(), source.join(".").into(), far(&there.join("tree"))]);
+    let again = same("-rpX").expect(0);
+    assert!(again.stderr.contains("copied 0 files, "), "{again}");
+    assert_has(&there.join("tree"));
+    compare(&["-X", "-A"]).expect(0);
 }

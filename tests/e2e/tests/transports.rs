@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use e2e::tree::{self, Exactness};
-use e2e::{Daemon, Finished, Host, Lab, Random, Running, Stopwatch, eventually, pause};
+use e2e::{Daemon, Finished, Lab, Random, Running, Stopwatch, eventually, pause};
 
 const PATIENCE: Duration = Duration::from_secs(90);
 const SIZE: u64 = 30 << 20;
@@ -16,13 +16,6 @@ fn far(path: &Path) -> OsString {
     let mut operand = OsString::from("far:");
     operand.push(path);
     operand
-}
-
-/// A firewall of one host: what follows an input or output hook.
-fn firewall(host: &Host, hook: &str, rules: &str) {
-    let table = format!("table inet block {{ chain c {{ type filter hook {hook} priority 0; {rules} }}; }}");
-    let done = host.command("nft").arg(&table).status().expect("nft");
-    assert!(done.success(), "nft {table}");
 }
 
 const NO_UDP: &str = "meta l4proto udp drop;";
@@ -63,7 +56,7 @@ fn each_way_that_is_asked_for_carries_a_copy_and_says_nothing_of_others() {
         }
     }
     // What was asked for, and nothing else: no datagram leaves the near host.
-    firewall(&lab.near, "output", "meta l4proto udp counter drop;");
+    lab.near.firewall("output", "meta l4proto udp counter drop;");
     for way in ["tcp", "ssh"] {
         there_and_back(&lab, &["--transport", way]);
     }
@@ -89,7 +82,7 @@ fn where_no_udp_passes_tcp_carries_the_copy_and_the_user_is_told_what_to_ask_for
 fn that_nothing_comes_in_there_is_said() {
     let Some(lab) = Lab::open() else { return };
     lab.ssh_config();
-    firewall(&lab.far, "input", NO_UDP);
+    lab.far.firewall("input", NO_UDP);
     assert_said(&there_and_back(&lab, &[]), &["UDP is blocked inbound at far", "over TCP"]);
 }
 
@@ -97,7 +90,7 @@ fn that_nothing_comes_in_there_is_said() {
 fn that_answers_do_not_come_back_is_said() {
     let Some(lab) = Lab::open() else { return };
     lab.ssh_config();
-    firewall(&lab.near, "input", NO_UDP);
+    lab.near.firewall("input", NO_UDP);
     assert_said(&there_and_back(&lab, &[]), &["UDP gets to far, its answers do not get here", "over TCP"]);
 }
 
@@ -105,8 +98,32 @@ fn that_answers_do_not_come_back_is_said() {
 fn behind_a_firewall_that_lets_nothing_in_but_ssh_its_own_channel_carries_the_copy() {
     let Some(lab) = Lab::open() else { return };
     lab.ssh_config();
-    firewall(&lab.far, "input", SSH_ONLY);
+    lab.far.firewall("input", SSH_ONLY);
+    lab.far.firewall("output", NO_UDP);
     assert_said(&there_and_back(&lab, &[]), &["UDP is blocked inbound at far", "through ssh's own connection"]);
+}
+
+/// What the far side sends opens its firewall, and nothing but UDP carries.
+#[test]
+fn behind_a_firewall_that_lets_answers_in_the_far_side_sends_first_and_udp_carries_the_copy() {
+    let Some(lab) = Lab::open() else { return };
+    lab.ssh_config();
+    lab.far.firewall("input", SSH_ONLY);
+    for (hook, count) in [("output", 0), ("input", 1)] {
+        lab.near.firewall(hook, "meta l4proto udp counter;");
+        let said = there_and_back(&lab, &[]);
+        assert_said(&said, &["UDP is blocked inbound at far until far itself has sent some: it has, and UDP passes"]);
+        assert!(said.iter().all(|one| !one.stderr.contains("TCP") && !one.stderr.contains("own connection")), "{said:?}");
+        let counted = lab.near.counted_bytes();
+        assert!(counted[count] > SIZE, "{hook}: {counted:?}");
+    }
+    // With each of these words what it has always been.
+    let source = lab.place("source");
+    tree::write_random(&source.join("file"), 1 << 20, &mut Random::seeded(2008));
+    let run = |way: &str| lab.run_cp([OsString::from("--transport"), way.into(), source.join("file").into(), far(&source)]);
+    let refused = run("udp").expect(2);
+    assert!(refused.stderr.contains("UDP"), "{refused}");
+    run("ssh").expect(0);
 }
 
 /// A copy that has begun over UDP goes on, and what has arrived is not sent again.
@@ -142,9 +159,37 @@ fn udp_that_is_lost_in_the_middle_is_left_for_tcp_without_beginning_again() {
 fn where_only_ssh_is_left_in_the_middle_its_channel_goes_on_with_the_copy() {
     let block = |lab: &Lab| {
         // ssh's connection is older than the rule that sees connections.
-        firewall(&lab.far, "input", "tcp dport 2222 accept; tcp sport 2222 accept; meta l4proto { tcp, udp } drop;");
+        lab.far.firewall("input", "tcp dport 2222 accept; tcp sport 2222 accept; meta l4proto { tcp, udp } drop;");
     };
     lost_in_the_middle(block, &["UDP to far has brought nothing for", "through ssh's own connection"]);
+}
+
+/// The connections of the old network are dead, and nobody says so: new ones from the new network take their place.
+#[test]
+fn a_client_that_moves_while_tcp_carries_goes_on_from_its_new_network() {
+    for (seed, is_push) in [(2009, true), (2010, false)] {
+        let Some(mut lab) = Lab::open() else { return };
+        lab.limit("50mbit");
+        lab.block_udp();
+        let (source, there) = (lab.place("source"), lab.place("there"));
+        tree::write_random(&source.join("file"), 2 * SIZE, &mut Random::seeded(seed));
+        let operands =
+            if is_push { [source.join("file").into(), far(&there)] } else { [far(&source.join("file")), OsString::from(&there)] };
+        let start = lab.bytes_carried();
+        let mut running = Running::start(lab.cp(operands));
+        let under_way = eventually(Duration::from_secs(60), || lab.bytes_carried() - start > SIZE * 8 / 5);
+        assert!(under_way && running.runs(), "the copy is not under way");
+        lab.replug_near(0);
+        lab.block_udp_from("to-cable1");
+        let moved = (Stopwatch::start(), lab.bytes_carried());
+        let goes_on = eventually(Duration::from_secs(20), || lab.bytes_carried() - moved.1 > 2 << 20);
+        assert!(goes_on, "push: {is_push}: nothing moves {:?} later", moved.0.elapsed());
+        let finished = running.wait(PATIENCE).expect(0);
+        assert_eq!(tree::hash(&source.join("file")), tree::hash(&there.join("file")));
+        let carried = lab.bytes_carried() - start;
+        assert!(carried < 3 * SIZE * 3 / 2, "push: {is_push}: {carried} bytes: {finished}");
+        lab.assert_no_process_left(Duration::from_secs(30));
+    }
 }
 
 /// Where nothing else may carry it, both ends give up after the same silence, and ssh ends with the far one: that is not the cause.

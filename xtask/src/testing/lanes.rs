@@ -41,6 +41,7 @@ const KNOWN: &[(&str, Lane)] = &[
     ("e2e/path", Lane::Waiting),
     ("e2e/ways", Lane::Waiting),
     ("e2e/perf", Lane::Waiting),
+    ("e2e/blocked", Lane::Waiting),
     ("e2e/transports", Lane::Waiting),
     ("e2e/kills", Lane::Waiting),
     ("torture/soak", Lane::Waiting),

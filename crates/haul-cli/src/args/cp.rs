@@ -8,7 +8,7 @@ use clap::Args;
 use clap::builder::RangedI64ValueParser;
 use haul::{ControllerChoice, PATHS_MAX, Via};
 use haul_copy::Sum;
-use haul_files::{Delete, Options, Same};
+use haul_files::{Delete, Keep, Options, Same};
 use haul_peer::{Carriage, Family, LimitByHours, SshOptions};
 
 use super::mode::ModeParser;
@@ -73,6 +73,13 @@ pub struct CpArgs {
     /// Remove nothing if more than NUMBER names would go
     #[arg(long, value_name = "NUMBER", requires = "delete")]
     pub max_delete: Option<u64>,
+    /// Keep extended attributes, as rsync does: those of `user`, and where root copies to root those of `security` and `trusted`. Others at the target go, on files too that are skipped as the same. Who may not set
+    /// one leaves it out and says so
+    #[arg(short = 'X', long)]
+    pub xattrs: bool,
+    /// Keep ACLs (POSIX), and with them modes, which they are a part of; rsync's letter: to scp it means an agent, which a copy here has no use for. Users and groups are numbers, as with -p
+    #[arg(short = 'A', long)]
+    pub acls: bool,
     /// Copy what symbolic links below the sources lead to, not the links
     #[arg(short = 'L', long)]
     pub copy_links: bool,
@@ -163,8 +170,8 @@ pub struct ScpArgs {
     /// Compress the login (ssh's -C); data is sent as it is
     #[arg(short = 'C')]
     pub compress: bool,
-    /// Nothing: protocols of scp, a check of names that is always made, and an agent for logins from there, which a copy makes none of
-    #[arg(short = 'O', visible_short_aliases = ['s', 'T', 'A'], action = clap::ArgAction::Count)]
+    /// Nothing: protocols of scp, and a check of names that is always made
+    #[arg(short = 'O', visible_short_aliases = ['s', 'T'], action = clap::ArgAction::Count)]
     pub nothing: u8,
     /// From one host to another by way of this one: not offered, and said so where there are two
     #[arg(short = '3', hide = true)]
@@ -175,9 +182,6 @@ pub struct ScpArgs {
     /// An sftp server of this machine.
     #[arg(short = 'D', value_name = "PATH", hide = true)]
     pub sftp_server: Option<OsString>,
-    /// Options of sftp.
-    #[arg(short = 'X', value_name = "OPTION", hide = true)]
-    pub sftp_options: Vec<OsString>,
 }
 
 impl ScpArgs {
@@ -195,13 +199,7 @@ impl ScpArgs {
 
     /// A letter that cannot mean anything here, and would change what is copied from where.
     pub const fn refused(&self) -> Option<&'static str> {
-        if self.sftp_server.is_some() {
-            Some("-D")
-        } else if !self.sftp_options.is_empty() {
-            Some("-X")
-        } else {
-            None
-        }
+        if self.sftp_server.is_some() { Some("-D") } else { None }
     }
 }
 
@@ -251,7 +249,8 @@ impl CpArgs {
             (false, false) => Same::Time,
         };
         let delete = self.delete.then_some(Delete { most: self.max_delete });
-        Options { same, delete, follow: self.copy_links, dry_run: self.looks_only(), ..self.files.options() }
+        let keep = Keep { xattrs: self.xattrs, acls: self.acls };
+        Options { same, delete, keep, follow: self.copy_links, dry_run: self.looks_only(), ..self.files.options() }
     }
 
     /// What may be sent at each time of the day.

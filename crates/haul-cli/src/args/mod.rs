@@ -306,12 +306,16 @@ mod tests {
 
     #[test]
     fn each_letter_of_scp_is_taken() {
-        let line = "hcp -346ABCOpqRrsTv -c aes128-ctr -D server -F file -i key -J jump -l 1 -o A=b -P 1 -S ssh -X option a b:c";
+        let line = "hcp -346ABCOpqRrsTv -c aes128-ctr -D server -F file -i key -J jump -l 1 -o A=b -P 1 -S ssh a b:c";
         // scp itself knows no -4 with -6.
         let Ok(Command::Cp(args)) = parsed(&line.replace("346", "34")) else { panic!("refused") };
         let options = args.ssh_options().option;
         assert_eq!(options, ["A=b", "BatchMode=yes", "Compression=yes", "Ciphers=aes128-ctr"]);
         assert_eq!(args.scp.refused(), Some("-D"));
+        // rsync's letters, the first of which scp has for an agent.
+        assert_eq!(args.options().keep, haul_files::Keep { xattrs: false, acls: true });
+        let Ok(Command::Cp(both)) = parsed("hcp -rpXA a b:c") else { panic!("refused") };
+        assert_eq!(both.options().keep, haul_files::Keep { xattrs: true, acls: true });
         let Ok(Command::Cp(plain)) = parsed("hcp -O -s -T a b:c") else { panic!("refused") };
         assert!(plain.ssh_options().option.is_empty() && plain.scp.refused().is_none());
     }

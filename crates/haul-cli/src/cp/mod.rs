@@ -11,6 +11,7 @@ mod interrupted;
 mod records;
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ use haul_config::CommandLine;
 use haul_control::ControlSocket;
 use haul_copy::told::{Outcome, one_path_line, path_line, summary};
 use haul_copy::{Copied, Copier, CopyControl, CopyWatch, Job, NotCopied, PathProbe, Plan, PlanError, Standard, Tally, roots};
-use haul_files::{Destination, Event, Filter, Observer, Report, SourceSpec, Wishes};
+use haul_files::{Change, Destination, Event, Filter, Observer, Report, SourceSpec, Wishes};
 use haul_peer::{Again, DaemonHost, Host, OperandError};
 use serde_json::json;
 
@@ -145,6 +146,7 @@ impl<'a> Copy<'a> {
                 records,
                 monitor: Mutex::default(),
                 connected: Mutex::default(),
+                would_update: AtomicBool::new(false),
             },
             outcome: Outcome { is_dry: args.looks_only(), ..Outcome::default() },
             failures: Vec::new(),
@@ -207,6 +209,7 @@ impl<'a> Copy<'a> {
 
     fn account(&mut self, report: &Report) {
         self.outcome.report.add(report);
+        self.outcome.would_update = self.shown.would_update.load(Ordering::Relaxed);
         let untold = report.problem_count.saturating_sub(report.problems.len() as u64);
         if untold > 0 {
             output::print_error(&format!(
@@ -285,12 +288,17 @@ struct Shown {
     monitor: Mutex<Option<Ticker>>,
     /// When the connection of the copy under way first was there.
     connected: Mutex<Option<Instant>>,
+    /// A dry run has found something that only has other attributes.
+    would_update: AtomicBool,
 }
 
 impl Observer for Shown {
     fn event(&self, event: Event<'_>) {
         match event {
-            Event::Would(would) => output::print_would(self.style, would),
+            Event::Would(would) => {
+                self.would_update.fetch_or(would.change == Change::Attributes, Ordering::Relaxed);
+                output::print_would(self.style, would);
+            }
             Event::Removed(path) if self.verbose && self.style != Style::Json => output::print_line(&format!("deleted {path}")),
             _ => {}
         }

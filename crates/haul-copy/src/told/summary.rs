@@ -29,6 +29,8 @@ pub struct Outcome {
     pub login: Duration,
     /// Nothing was done, only looked at.
     pub is_dry: bool,
+    /// A dry run has found something that only has other attributes.
+    pub would_update: bool,
 }
 
 impl Outcome {
@@ -39,7 +41,7 @@ impl Outcome {
 
     /// Whether a dry run has found anything to do.
     pub const fn would_change(&self) -> bool {
-        self.has_copied() || self.report.removed > 0
+        self.has_copied() || self.report.removed > 0 || self.would_update
     }
 
     const fn has_copied(&self) -> bool {

@@ -12,6 +12,7 @@ pub fn would_line(Would { path, change }: &Would) -> String {
         Change::Directory => format!("make     {path}/"),
         Change::Link => format!("link     {path}"),
         Change::Removed => format!("delete   {path}"),
+        Change::Attributes => format!("update   {path} (attributes)"),
     }
 }
 
@@ -23,6 +24,7 @@ pub fn would_event(Would { path, change }: &Would) -> Value {
         Change::Directory => ("make", None),
         Change::Link => ("link", None),
         Change::Removed => ("delete", None),
+        Change::Attributes => ("attributes", None),
     };
     json!({ "event": "would", "what": what, "path": path.to_string(), "size": size })
 }

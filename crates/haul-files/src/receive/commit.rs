@@ -13,13 +13,12 @@ use super::read_back::Sent;
 use crate::clock::{self, timed};
 use crate::journal::{PathKey, Record, Source};
 use crate::locks::lock;
-use crate::note::Note;
 use crate::observe::Event;
 use crate::protocol::{Message, PACES, Progress};
 use crate::report::Waits;
 use crate::store::{Attributes, Placed, Stage as _, Store, StoreError};
 use crate::transport::Transport;
-use haul_faults::CopyError;
+use haul_faults::{CopyError, Note};
 use haul_names::path_of;
 
 /// A group is full with this many files (a `syncfs` may wait for all other writers of the file system, so the fewer the better) ..

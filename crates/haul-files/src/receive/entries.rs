@@ -10,16 +10,16 @@ use rustix::io::Errno;
 
 use super::Receiver;
 use super::commit::{Ready, hand_over};
+use super::extended::Held;
 use super::incomplete::{End, Incomplete, Part, State};
 use super::stage::{Earlier, holds};
 use crate::journal::Source;
 use crate::locks::lock;
-use crate::note::Note;
 use crate::observe::{Event, Observer};
 use crate::protocol::{Entry, Kind, MAX_RANGES, Message, Needs, Stamp, Want};
 use crate::store::{Content, FileKind, Metadata, Stage as _, Store};
 use crate::transport::Transport;
-use haul_faults::{CopyError, Stop, Why};
+use haul_faults::{CopyError, Note, Stop, Why};
 use haul_pieces::Taken;
 
 /// What a file takes that is announced and incomplete, with a name and its place in the map. An honest sender has a hundred thousand at most: those of its plan, and
@@ -77,6 +77,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
                 _ => {}
             }
         }
+        self.all_extended()?;
         self.announced.notify_all();
         found.tell(self.session.observer, false);
         if wants.is_empty() { Ok(()) } else { self.answer(wants) }
@@ -158,12 +159,13 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
 
     /// Whether there is memory for what has been announced, of which so many files are not complete.
     fn has_room(&self, open: usize) -> bool {
-        self.tree.has_room((open * OPEN_BYTES).saturating_add(self.parts.bytes()))
+        self.tree.has_room((open * OPEN_BYTES).saturating_add(self.parts.bytes()).saturating_add(self.extended_bytes()))
     }
 
     /// Gives the file to come, if it is one, and what is needed of it.
     fn entry(&self, entry: &Entry, ready: &SyncSender<Ready>) -> Result<(Option<Arc<Incomplete>>, Needs), CopyError> {
         let nothing = Ok((None, Needs::Nothing));
+        let extended = self.extended_of(entry);
         let name = self.tree.name_of(entry)?;
         let Some(created) = self.tree.parent(entry)? else {
             // Its directory failed and was reported; what is below is not named one by one.
@@ -206,12 +208,15 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
                 self.tree.link_later(entry, &name, *to);
                 return nothing;
             }
-            Kind::File { .. } | Kind::Stream { .. } => return self.file(entry, name, created, ready),
+            Kind::File { .. } | Kind::Stream { .. } => return self.file(entry, name, (created, extended), ready),
         };
         match result {
-            Ok(_) if self.options.dry_run && !self.would_make(entry, &name)? => {}
+            Ok(_) if self.options.dry_run && !self.would_make(entry, &name)? => self.extend_entry(entry, &name, extended)?,
             Ok(count) => {
                 count.fetch_add(1, Ordering::Relaxed);
+                if !self.options.dry_run {
+                    self.extend_entry(entry, &name, extended)?;
+                }
             }
             Err(why) => self.problem(self.tree.display(entry.parent, &name), why)?,
         }
@@ -223,7 +228,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         &self,
         entry: &Entry,
         name: Vec<u8>,
-        created: bool,
+        (created, extended): (bool, Option<Held>),
         ready: &SyncSender<Ready>,
     ) -> Result<(Option<Arc<Incomplete>>, Needs), CopyError> {
         let nothing = Ok((None, Needs::Nothing));
@@ -239,7 +244,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
                 return nothing;
             }
         };
-        let mut file = self.incomplete(entry, name, existing.as_ref());
+        let mut file = Incomplete { extended, ..self.incomplete(entry, name, existing.as_ref()) };
         // A stream that is no file has no time.
         let dated = !file.stream || entry.mtime != Stamp::default();
         if self.options.update && dated && is_newer(entry.mtime, existing.as_ref()) {
@@ -255,6 +260,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         }
         let earlier = self.tree.stage.take_earlier(&file.key).filter(|earlier| earlier.source == file.source);
         if self.is_same(&file, existing.as_ref())? || is_made(existing.as_ref(), earlier.as_ref()) {
+            self.extend_kept(&file)?;
             self.keep(&file);
             return nothing;
         }
@@ -297,6 +303,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             linked,
             counted: AtomicU64::new(0),
             attributes: self.tree.attributes(entry, existing),
+            extended: None,
             state: Mutex::new(State::Waiting),
         }
     }
@@ -355,6 +362,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             && *made == there.made()
             && self.has_all(&part, earlier, hash.as_ref(), file.size, &mut buffer)
         {
+            self.extend_part(file, &part)?;
             self.keep(file);
             let pieces = match hash {
                 Some(hash) => vec![(0, u32::try_from(file.size).unwrap_or(u32::MAX), *hash)],

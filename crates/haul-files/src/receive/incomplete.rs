@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
+use super::extended::Held;
 use super::read_back::Sent;
 use crate::block::PieceSum;
 use crate::journal::{PathKey, Source};
@@ -23,6 +24,8 @@ pub(super) struct Incomplete {
     /// Bytes of it that are to come, as far as they are counted for the room.
     pub(super) counted: AtomicU64,
     pub(super) attributes: Attributes,
+    /// Extended attributes and ACLs; none where it keeps what it has.
+    pub(super) extended: Option<Held>,
     pub(super) state: Mutex<State>,
 }
 

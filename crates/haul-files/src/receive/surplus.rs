@@ -14,11 +14,10 @@ use haul_names::is_reserved;
 
 use super::Receiver;
 use crate::locks::lock;
-use crate::note::Note;
 use crate::protocol::{Change, Message};
 use crate::store::{At, FileKind, Metadata, Stage as _, Store, StoreError};
 use crate::transport::Transport;
-use haul_faults::{CopyError, Why, WirePath};
+use haul_faults::{CopyError, Note, Why, WirePath};
 
 /// What is done with what is found.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -223,14 +223,15 @@ impl<'a, S: Store> Tree<'a, S> {
     }
 
     fn make_directory(&self, entry: &Entry, name: &[u8]) -> Result<DirInfo, Why> {
-        let wanted = if self.options.preserve { entry.mode & 0o777 } else { entry.mode & 0o777 & !self.umask };
+        let wanted = if self.options.keeps_modes() { entry.mode & 0o777 } else { entry.mode & 0o777 & !self.umask };
         let mut finish = Finish::default();
         // The destination itself, of a sender that is fed: nobody's directory has attributes to keep.
         let is_nobodys = entry.parent == ROOT && entry.name.0.is_empty() && (entry.uid, entry.gid) == (u32::MAX, u32::MAX);
         let wanted = if is_nobodys { wanted & !self.umask } else { wanted };
-        if self.options.preserve && !is_nobodys {
+        if self.options.keeps_modes() && !is_nobodys {
             let special = entry.mode & (0o1000 | self.set_id_bits(entry));
-            finish = Finish { mode: Some(wanted | special), mtime: Some(entry.mtime), owner: self.owner(entry) };
+            let mtime = self.options.preserve.then_some(entry.mtime);
+            finish = Finish { mode: Some(wanted | special), mtime, owner: self.owner(entry) };
         }
         if name.is_empty() {
             self.dirs.pin(entry.id, ROOT, b"", self.place.root.clone());
@@ -261,6 +262,17 @@ impl<'a, S: Store> Tree<'a, S> {
         there.mode & 0o300 != 0o300 && self.euid != 0 && there.uid == self.euid
     }
 
+    /// Whether this process may do what only root may.
+    pub(super) fn is_root(&self) -> bool {
+        self.euid == 0
+    }
+
+    /// Opens up a directory whose ACL has just given it its mode, until the end.
+    pub(super) fn open_up(&self, entry: &Entry) -> Result<(), Why> {
+        let dir = self.dirs.open(entry.id)?;
+        Ok(self.dirs.store().set_mode(&dir, entry.mode & 0o777 | 0o700)?)
+    }
+
     fn owner(&self, entry: &Entry) -> Option<(u32, u32)> {
         (self.options.preserve && self.euid == 0 && self.place.ownership == Ownership::Allow).then_some((entry.uid, entry.gid))
     }
@@ -273,12 +285,12 @@ impl<'a, S: Store> Tree<'a, S> {
 
     /// Whether an entry loses an owner or a bit here that it would keep where its sender chooses.
     pub(super) fn is_masked(&self, entry: &Entry) -> bool {
-        if !self.options.preserve || self.place.ownership == Ownership::Allow {
+        if !self.options.keeps_modes() || self.place.ownership == Ownership::Allow {
             return false;
         }
         let special = if matches!(entry.kind, Kind::Directory) { 0o6000 } else { 0o7000 };
         let bits = !matches!(entry.kind, Kind::Symlink { .. }) && entry.mode & special != 0;
-        bits || self.euid == 0 && (entry.uid, entry.gid) != (self.euid, self.egid)
+        bits || self.options.preserve && self.euid == 0 && (entry.uid, entry.gid) != (self.euid, self.egid)
     }
 
     /// How a file is made that may replace `existing`.
@@ -288,20 +300,21 @@ impl<'a, S: Store> Tree<'a, S> {
         let old_owner = replaced.filter(|_| self.euid == 0).map(|there| (there.uid, there.gid));
         let owner = self.owner(entry).or(old_owner);
         let final_mode = match replaced {
-            _ if self.options.preserve && self.place.ownership == Ownership::Mask => entry.mode & 0o777,
-            _ if self.options.preserve => entry.mode & (0o1777 | self.set_id_bits(entry)),
+            _ if self.options.keeps_modes() && self.place.ownership == Ownership::Mask => entry.mode & 0o777,
+            _ if self.options.keeps_modes() => entry.mode & (0o1777 | self.set_id_bits(entry)),
             Some(there) => there.mode & 0o777,
             None => entry.mode & 0o777 & !self.umask,
         };
         let open_mode = final_mode & 0o777;
         // Changing the owner takes the set-id bits away, so they are set after it.
-        let mode =
-            (final_mode & !(0o777 & !self.umask) != 0 || owner.is_some() && final_mode & 0o6000 != 0).then_some(final_mode);
+        // And a directory's ACL for what is made in it, the stage's too, has a part in the mode in the umask's place.
+        let loses_some = final_mode & !(0o777 & !self.umask) != 0 || owner.is_some() && final_mode & 0o6000 != 0;
+        let mode = (loses_some || self.options.keep.acls).then_some(final_mode);
         // What compares times the next time needs them.
         let dated = self.options.preserve || self.options.compares_times();
         let undated_stream = matches!(entry.kind, Kind::Stream { .. }) && entry.mtime == Stamp::default();
         let mtime = (dated && !undated_stream).then_some(entry.mtime);
-        Attributes { open_mode, mode, final_mode, mtime, owner }
+        Attributes { open_mode, mode, final_mode, mtime, owner, keep: self.options.keep }
     }
 
     /// Makes a symbolic link, in the place of anything but a directory.

@@ -167,6 +167,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
                 return self.fail(file, error.into()).map(|()| None);
             }
         };
+        self.extend_part(file, &part)?;
         self.counts.bytes.fetch_add(content.len() as u64, Ordering::Relaxed);
         lock(&self.files).open.remove(&file.id);
         let record = Record::Complete { part: number, path: file.key, source: file.source, made, hash: Some(hash) };
@@ -279,7 +280,11 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             return self.fail(file, Why::HashMismatch).map(|()| None);
         }
         let mode = Some(file.attributes.final_mode);
-        let made = self.tree.stage.part(part.number).and_then(|open| open.finish(&file.attributes, mode));
+        let open = self.tree.stage.part(part.number);
+        let made = open.as_ref().map_err(|error| *error).and_then(|open| open.finish(&file.attributes, mode));
+        if let (Ok(open), Ok(_)) = (&open, &made) {
+            self.extend_part(file, &**open)?;
+        }
         self.tree.stage.finished(part.number);
         let made = match made {
             Ok(metadata) => metadata.made(),

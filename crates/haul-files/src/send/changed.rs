@@ -10,10 +10,9 @@ use super::plan::Large;
 use super::source::SourceFile;
 use crate::block::{self, MAX_CONTENT};
 use crate::job::Changed;
-use crate::note::{ChangedFile, Note};
 use crate::store::{Content, Metadata, Store, StoreError};
 use crate::transport::Transport;
-use haul_faults::CopyError;
+use haul_faults::{ChangedFile, CopyError, Note};
 
 /// What changed in a file while it was read.
 pub(super) struct Change {

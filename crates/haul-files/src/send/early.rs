@@ -10,8 +10,7 @@ use haul_units::Bytes;
 
 use crate::clock::POLL;
 use crate::locks::lock;
-use crate::note::Note;
-use haul_faults::{CopyError, FileProblem, WirePath};
+use haul_faults::{CopyError, FileProblem, Note, WirePath};
 
 /// News that are kept; then whoever has more waits.
 const MAX_HELD: usize = 1 << 14;

@@ -10,13 +10,13 @@ use std::sync::atomic::Ordering;
 
 use haul_units::Bytes;
 
-use super::Sender;
 use super::changed::{Change, change_of_small};
 use super::early::Held;
 use super::plan::{Job, Large};
 use super::scan::{entry_of, file_kind};
 use super::source::{Origin, SourceFile, Wanted};
 use super::stream::StreamReader;
+use super::{Said, Sender};
 use crate::block::{self, MAX_CONTENT, Piece, PieceSum};
 use crate::clock::timed;
 use crate::job::Changed;
@@ -24,7 +24,7 @@ use crate::locks::lock;
 use crate::observe::Event;
 use crate::protocol::{FileEnd, Kind, Message, UNDER_WAY};
 use crate::report::Waits;
-use crate::store::{At, Content, FileKind, Metadata, Store, StoreError};
+use crate::store::{Content, FileKind, Metadata, Store, StoreError};
 use crate::transport::{BlockTx, Transport};
 use haul_faults::{CopyError, Why};
 use haul_names::path_of;
@@ -268,7 +268,9 @@ impl<T: Transport, S: Store> Reader<'_, T, S> {
 
     fn again(&self, file: &Arc<SourceFile>, there: &Metadata, kind: Kind) -> Result<(), CopyError> {
         let sender = self.sender;
-        let entry = sender.announce(entry_of(file.entry.parent, &file.entry.name.0, there, kind))?;
+        let extended = sender.extended_of(file)?;
+        let entry = entry_of(file.entry.parent, &file.entry.name.0, there, kind);
+        let entry = sender.announce_with(entry, Said { extended, ..Said::default() })?;
         let again =
             Arc::new(SourceFile { entry, state: there.source(), dir: file.dir, top: file.top, link: file.link, retried: true });
         if sender.plan.waits_for_wants(&again) {
@@ -310,18 +312,7 @@ impl<T: Transport, S: Store> Reader<'_, T, S> {
 
 impl<T: Transport, S: Store> Sender<'_, T, S> {
     pub(super) fn open(&self, file: &SourceFile) -> Result<S::File, Failed> {
-        let store = self.dirs.store();
-        if let Some(top) = file.link.and_then(|index| lock(&self.followed).get(index).cloned()) {
-            return Ok(store.open(At::Top(&*top))?);
-        }
-        match file.top.and_then(|index| self.job.tops.get(index)) {
-            Some(Origin::Named(top)) => Ok(store.open(top.at())?),
-            Some(Origin::Stream(_)) => Err(Failed::Changed(None)),
-            None => {
-                let dir = self.dirs.open(file.dir)?;
-                Ok(store.open(At::In(&*dir, &file.entry.name.0))?)
-            }
-        }
+        self.with(file, |at| self.dirs.store().open(at))?.ok_or(Failed::Changed(None))
     }
 
     /// Appends all of a file that fits into a block, and says what changed meanwhile.

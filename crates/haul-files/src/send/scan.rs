@@ -10,9 +10,9 @@ use haul_names::path_of;
 use haul_units::Bytes;
 use rustix::io::Errno;
 
-use super::Sender;
 use super::early::Held;
 use super::source::{Origin, SourceFile};
+use super::{Said, Sender};
 use crate::job::Same;
 use crate::locks::lock;
 use crate::observe::Event;
@@ -109,7 +109,8 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
         }
         match there.kind {
             FileKind::Directory if self.sender.job.options.recursive || self.sender.job.filter.chosen().is_some() => {
-                let entry = self.announce(entry_of(ROOT, &top.name, &there, Kind::Directory))?;
+                let entry =
+                    self.announce_at(entry_of(ROOT, &top.name, &there, Kind::Directory), top.at(), || top.spelled.clone())?;
                 self.sender.dirs.add_source(entry.id, &top.spelled.0, top.top.clone());
                 let above = self.below(None, &there);
                 let pending = Pending { id: entry.id, path, way: above };
@@ -171,7 +172,8 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
                 self.fail(parent, name, Errno::LOOP.into())
             }
             FileKind::Directory => {
-                let entry = self.announce(entry_of(parent, name, &there, Kind::Directory))?;
+                let entry =
+                    self.announce_at(entry_of(parent, name, &there, Kind::Directory), At::Top(&*top), || spelled.clone())?;
                 dirs.add_source(entry.id, &spelled.0, top);
                 let above = self.below(pending.way.clone(), &there);
                 stack.push(Pending { id: entry.id, path, way: above });
@@ -220,7 +222,8 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
         let mut file = SourceFile { entry, state, dir, top, link: self.link.take(), retried: false };
         let hashed = self.sender.job.options.same == Same::Content && self.sender.orders.is_none();
         let hash = if hashed && there.size > 0 { self.sender.digest_of(&file)? } else { None };
-        file.entry = self.sender.announce_with(file.entry, hash, is_elsewhere)?;
+        let extended = self.sender.extended_of(&file)?;
+        file.entry = self.sender.announce_with(file.entry, Said { hash, extended, is_elsewhere })?;
         let id = file.entry.id;
         self.files += 1;
         self.bytes += there.data;
@@ -246,6 +249,19 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
         let entry = self.sender.announce(entry)?;
         self.count()?;
         Ok(entry)
+    }
+
+    /// As [`announce`](Self::announce), of a directory or link, with what it has.
+    fn announce_at(&mut self, entry: Entry, at: At<'_, S>, spelled: impl FnOnce() -> WirePath) -> Result<Entry, CopyError> {
+        let extended = self.sender.extended(at, spelled)?;
+        let entry = self.sender.announce_with(entry, Said { extended, ..Said::default() })?;
+        self.count()?;
+        Ok(entry)
+    }
+
+    fn announce_in(&mut self, dir: &S::Dir, entry: Entry) -> Result<Entry, CopyError> {
+        let (parent, name) = (entry.parent, entry.name.0.clone());
+        self.announce_at(entry, At::In(dir, &name), || WirePath(self.sender.dirs.display(parent, &name)))
     }
 
     fn count(&mut self) -> Result<(), CopyError> {
@@ -308,7 +324,7 @@ impl<T: Transport, S: Store> Visitor<S> for Scan<'_, T, S> {
                 self.file(parent, name, there, None, At::In(dir, name))
             }
             FileKind::Directory => {
-                let entry = self.announce(entry_of(parent, name, there, Kind::Directory))?;
+                let entry = self.announce_in(dir, entry_of(parent, name, there, Kind::Directory))?;
                 self.sender.dirs.add(entry.id, parent, name);
                 let above = self.below(pending.way.clone(), there);
                 stack.push(Pending { id: entry.id, path, way: above });
@@ -318,7 +334,7 @@ impl<T: Transport, S: Store> Visitor<S> for Scan<'_, T, S> {
             FileKind::Symlink => match self.sender.dirs.store().read_link(dir, name) {
                 Ok(target) => {
                     let kind = Kind::Symlink { target: WirePath(target) };
-                    self.announce(entry_of(parent, name, there, kind)).map(drop)
+                    self.announce_in(dir, entry_of(parent, name, there, kind)).map(drop)
                 }
                 Err(error) => self.fail(parent, name, error.into()),
             },

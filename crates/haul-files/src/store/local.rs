@@ -26,6 +26,7 @@ use std::sync::{Arc, Mutex};
 use haul_units::{Bytes, Cancel};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use self::at::{make_directory, open_to_read};
 use super::{At, Attributes, Identity, Interrupted, Listed, MadeDirectory, Metadata, Place, Space, Store, StoreError};
@@ -35,6 +36,7 @@ use crate::locks::lock;
 use haul_descriptors::open_at;
 use haul_faults::{Stop, Why, WirePath};
 use haul_names::{Scheme, base_name};
+use haul_xattrs::{Attribute, Failed, Keep, Outcome, Reach, Wanted};
 
 pub use interrupted::Discarded;
 pub(crate) use interrupted::MAX_TOPS;
@@ -88,6 +90,8 @@ impl Store for Local {
     type Dir = OwnedFd;
     type File = File;
     type Stage = Stage;
+
+    const KEEPS: bool = true;
 
     fn source(&self, spelled: &WirePath) -> Result<Top, Stop> {
         self.named_source(spelled)
@@ -192,6 +196,19 @@ impl Store for Local {
         }
     }
 
+    fn extended(&self, at: At<'_, Self>, keep: Keep) -> Result<Vec<Attribute>, Failed> {
+        // What a daemon's clients see of a file is what every user may.
+        let reach = match &self.access {
+            None | Some(Access::Account { .. }) if geteuid().is_root() => Reach::All,
+            _ => Reach::User,
+        };
+        haul_xattrs::read(Self::open_with(at, OFlags::PATH).map_err(failed)?, keep, reach)
+    }
+
+    fn set_extended(&self, dir: &OwnedFd, name: &[u8], wanted: &Wanted<'_>) -> Result<Outcome, Failed> {
+        haul_xattrs::apply(Self::open_with(At::In(dir, name), OFlags::PATH).map_err(failed)?, wanted)
+    }
+
     fn must_fit(&self) -> bool {
         self.scheme == Scheme::Ram
     }
@@ -210,6 +227,12 @@ impl Store for Local {
         let bytes = |blocks: u64| Bytes(blocks.saturating_mul(stat.f_frsize));
         Ok(Space { free: bytes(stat.f_bavail), total: bytes(stat.f_blocks) })
     }
+}
+
+/// The thing could not be opened.
+fn failed(error: StoreError) -> Failed {
+    let number = if let Why::Os(number) = Why::from(error) { number } else { Errno::IO.raw_os_error() };
+    Failed { name: Vec::new(), number }
 }
 
 fn is_forbidden(why: &Why) -> bool {

@@ -15,6 +15,7 @@ use crate::block::Hash;
 use crate::journal::Record;
 use crate::stamp::Stamp;
 use haul_faults::{Stop, WirePath};
+use haul_xattrs::{Attribute, Failed, Keep, Outcome, Wanted};
 
 /// The store below, unwritten.
 pub(crate) struct Unwritten<'a, S>(pub(crate) &'a S);
@@ -60,6 +61,9 @@ impl<S: Store> Store for Unwritten<'_, S> {
     type Dir = Dir<S::Dir>;
     type File = S::File;
     type Stage = Nowhere<S::Dir>;
+
+    const KEEPS: bool = S::KEEPS;
+    const CALLED: &'static str = S::CALLED;
 
     fn source(&self, spelled: &WirePath) -> Result<S::Top, Stop> {
         self.0.source(spelled)
@@ -131,6 +135,17 @@ impl<S: Store> Store for Unwritten<'_, S> {
         _cancel: &Cancel,
     ) -> Result<(Self::Stage, Vec<Record>), Stop> {
         Ok((Nowhere(std::marker::PhantomData), Vec::new()))
+    }
+
+    fn extended(&self, at: At<'_, Self>, keep: Keep) -> Result<Vec<Attribute>, Failed> {
+        below(at).map_or(Ok(Vec::new()), |at| self.0.extended(at, keep))
+    }
+
+    fn set_extended(&self, dir: &Self::Dir, name: &[u8], wanted: &Wanted<'_>) -> Result<Outcome, Failed> {
+        match dir {
+            Dir::There(dir) => self.0.set_extended(dir, name, &Wanted { writes: false, ..*wanted }),
+            Dir::Absent => Ok(Outcome::default()),
+        }
     }
 
     fn space(&self, dir: &Self::Dir) -> Result<Space, StoreError> {

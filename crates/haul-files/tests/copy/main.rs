@@ -5,6 +5,7 @@ mod changing;
 mod digests;
 mod early;
 mod excluded;
+mod extended;
 mod fed;
 mod fixture;
 mod hostile;

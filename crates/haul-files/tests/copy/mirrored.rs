@@ -35,6 +35,7 @@ const fn plain() -> Options {
         same: haul_files::Same::Time,
         follow: false,
         delete: None,
+        keep: haul_files::Keep::NONE,
         dry_run: false,
     }
 }

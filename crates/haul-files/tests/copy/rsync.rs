@@ -85,6 +85,7 @@ impl Observer for Heard {
                 Change::Directory => "directory",
                 Change::Link => "link",
                 Change::Removed => "removed",
+                Change::Attributes => "attributes",
             };
             assert!(self.0.lock().unwrap().insert((PathBuf::from(String::from_utf8(would.path.0.clone()).unwrap()), what)));
         }

@@ -110,12 +110,12 @@ impl Connector {
         let tcp = port.map(|(port, name)| {
             let to: Vec<_> = addresses.iter().map(|address| SocketAddr::new(address.ip(), port)).collect();
             let (at, carrier) = endpoint.carry(to.first().copied());
-            TcpWay { carrier, at, to, name, bind: self.bind }
+            TcpWay { carrier, at, to, name, bind: self.bind, renames: None }
         });
         let channel = (remote.channel && may(Carriage::Ssh)).then(|| {
             let peer = addresses.first().map(|address| SocketAddr::new(address.ip(), 22));
             let (at, carrier) = endpoint.carry(peer);
-            SshWay { carrier, at }
+            SshWay { carrier, at, port: endpoint.local_addr().port() }
         });
         tracing::debug!(%host, tcp = tcp.is_some(), channel = channel.is_some(), "ways around UDP");
         (tcp, channel)

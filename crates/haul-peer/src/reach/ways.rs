@@ -1,10 +1,13 @@
 //! The ways around UDP to the far side of ssh, and when they are taken.
 //!
 //! ```text
-//!   UDP  -- nothing heard -->  TCP, if a lane opens  -- else -->  ssh's channel, if the far side answers there
-//!    ^                                                                |
-//!    '---------------- nothing heard there either --------------------'
+//!   UDP  -- nothing heard -->  UDP, once the far side has sent some  -- else -->  TCP, if a lane opens  -- else -->  ssh's channel, if the far side answers there
+//!    ^                                                                                                                     |
+//!    '-------------------------------------- nothing heard there either ---------------------------------------------------'
 //! ```
+//! A firewall before the far side may let in only what answers to something that left. So the far side is asked, by ssh's channel, to send a datagram to the port that this side sends from; what follows
+//! from there passes.
+//!
 //! A way is taken only when the far side has answered on it, so an outage of the whole network changes nothing: the connection waits for UDP, as it does without other ways. It stays the same connection; what was on
 //! its way over UDP is sent again.
 //!
@@ -41,6 +44,10 @@ pub(super) const SILENT_AT_REST: Duration = Duration::from_secs(12);
 const PROBED: Duration = Duration::from_millis(2500);
 /// How long a way may take to open: TCP asks again after a second.
 const OPEN: Duration = Duration::from_millis(2500);
+/// Addresses that are tried when the far side has called back.
+const CALLED_AT: usize = 2;
+/// How much longer than a round trip an answer may take then.
+const CALLED: Duration = Duration::from_millis(200);
 /// Pause between two rounds in which no way opened.
 const PAUSE: Duration = Duration::from_secs(3);
 /// TCP connections at first, and at most.
@@ -63,12 +70,16 @@ pub(super) struct TcpWay {
     pub(super) to: Vec<SocketAddr>,
     pub(super) name: tcp::Name,
     pub(super) bind: Option<IpAddr>,
+    /// The far side takes a name from one address alone: where ours changes, it is another one.
+    pub(super) renames: Option<Endpoint>,
 }
 
 /// The way through ssh's channel.
 pub(super) struct SshWay {
     pub(super) carrier: Carrier,
     pub(super) at: SocketAddr,
+    /// From which this side sends over UDP.
+    pub(super) port: u16,
 }
 
 impl TcpWay {
@@ -78,11 +89,32 @@ impl TcpWay {
         // The fingerprint of a key that nobody has is as good a secret as any.
         let secret = Identity::generate().public_key().fingerprint();
         let name = secret.as_bytes().first_chunk().copied().unwrap_or_default();
-        Self { carrier, at, to, name, bind }
+        Self { carrier, at, to, name, bind, renames: Some(endpoint.clone()) }
     }
 
     /// A lane to the first of the addresses that gives one.
     pub(super) fn open(&self, patience: Duration) -> std::io::Result<()> {
+        self.carrier.add(self.connect(patience)?)
+    }
+
+    /// A lane in the place of all that there are, which bring nothing more.
+    fn renew(&mut self, patience: Duration) -> std::io::Result<()> {
+        if let Some(endpoint) = self.renames.clone() {
+            let new = Self::to(&endpoint, self.to.clone(), self.bind);
+            if let Err(error) = new.open(patience) {
+                endpoint.drop_carrier(new.at);
+                return Err(error);
+            }
+            self.carrier.leave_lanes();
+            *self = new;
+            return Ok(());
+        }
+        let lane = self.connect(patience)?;
+        self.carrier.leave_lanes();
+        self.carrier.add(lane)
+    }
+
+    fn connect(&self, patience: Duration) -> std::io::Result<Lane> {
         let (tell, told) = mpsc::channel();
         for &to in &self.to {
             let (tell, name, bind) = (tell.clone(), self.name, self.bind);
@@ -94,7 +126,7 @@ impl TcpWay {
             match opened {
                 Ok(lane) => {
                     tracing::debug!(%to, "a lane over TCP");
-                    return self.carrier.add(lane);
+                    return Ok(lane);
                 }
                 Err(error) => failure = error,
             }
@@ -105,7 +137,8 @@ impl TcpWay {
     /// More lanes beside those there are, all at once; whoever waits does not wait for them.
     pub(super) fn grow(&self, to: usize) {
         for _ in self.carrier.lanes()..to {
-            let way = Self { carrier: self.carrier.clone(), at: self.at, to: self.to.clone(), name: self.name, bind: self.bind };
+            let (carrier, to) = (self.carrier.clone(), self.to.clone());
+            let way = Self { carrier, to, renames: None, ..*self };
             thread::spawn(move || drop(way.open(OPEN)));
         }
     }
@@ -255,15 +288,15 @@ impl Watch {
     fn go_over(&mut self, silence: Duration) -> bool {
         let order: &[Carrying] = match self.carrying {
             Carrying::Udp => &[Carrying::Tcp, Carrying::Ssh],
-            // The same once more, where all connections have ended.
+            // The same once more, by connections from where this host is by now.
             Carrying::Tcp => &[Carrying::Tcp, Carrying::Ssh, Carrying::Udp],
             Carrying::Ssh => &[Carrying::Tcp, Carrying::Udp],
         };
         let before = clock::now();
+        if self.carrying == Carrying::Udp && self.udp.is_none() && self.is_called_back() {
+            return true;
+        }
         for &to in order {
-            if to == self.carrying && self.ways.tcp.as_ref().is_none_or(|way| way.carrier.lanes() > 0) {
-                continue;
-            }
             let Some((at, heard)) = self.open(to) else { continue };
             if self.is_over() || self.is_heard_again(before) {
                 return true;
@@ -277,12 +310,44 @@ impl Watch {
             let (host, ports) = (self.ways.host.clone(), self.ways.ports);
             tracing::debug!(?to, ?why, "goes over");
             self.ways.connection.redirect(at);
-            self.ways.tell.goes_over(&GoesOver { host, to, why, ports });
+            if to != self.carrying {
+                self.ways.tell.goes_over(&GoesOver { host, to, why, ports });
+            }
             *self.now.lock().unwrap_or_else(PoisonError::into_inner) = to;
             (self.carrying, self.began, self.heard) = (to, clock::now(), false);
             self.acknowledged.1 = clock::now();
             self.growth = (to == Carrying::Tcp).then(Growth::default);
             return true;
+        }
+        false
+    }
+
+    /// Has the far side send something over UDP first, where nothing of this side's has come to it; whether it is heard over UDP then.
+    fn is_called_back(&mut self) -> bool {
+        let wait = self.ways.rtt.unwrap_or(USUAL_RTT) + CALLED;
+        let Some((port, carrier)) = self.ways.channel.as_ref().zip(self.ways.ssh.upgrade()).and_then(|(way, ssh)| {
+            way.open(&ssh).inspect_err(|error| tracing::debug!(%error, "no channel")).ok()?;
+            Some((way.port, way.carrier.clone()))
+        }) else {
+            return false;
+        };
+        for at in self.ways.udp.clone().into_iter().take(CALLED_AT) {
+            carrier.call_back(port);
+            if carrier.ask(OPEN) != Some(false) {
+                return false;
+            }
+            let called = clock::now();
+            self.ways.connection.redirect(at);
+            while called.elapsed() < wait && !self.is_over() {
+                thread::park_timeout(LOOK / 5);
+                if self.silence() >= called.elapsed() {
+                    continue;
+                }
+                let (host, ports) = (self.ways.host.clone(), self.ways.ports);
+                self.ways.tell.goes_over(&GoesOver { host, to: Carrying::Udp, why: NoUdp::Inbound, ports });
+                (self.heard, self.udp) = (true, Some(at));
+                return true;
+            }
         }
         false
     }
@@ -297,14 +362,17 @@ impl Watch {
     }
 
     /// The address of a way on which the peer has answered, and whether it has got anything over UDP.
-    fn open(&self, to: Carrying) -> Option<(SocketAddr, Option<bool>)> {
+    fn open(&mut self, to: Carrying) -> Option<(SocketAddr, Option<bool>)> {
         match to {
             Carrying::Udp => Some((self.udp.or_else(|| self.ways.udp.first().copied())?, None)),
             Carrying::Tcp => {
-                let way = self.ways.tcp.as_ref()?;
-                if way.carrier.lanes() == 0 {
-                    way.open(OPEN).inspect_err(|error| tracing::debug!(%error, "no TCP")).ok()?;
-                }
+                let way = self.ways.tcp.as_mut()?;
+                let opened = match way.carrier.lanes() {
+                    _ if self.carrying == Carrying::Tcp => way.renew(OPEN),
+                    0 => way.open(OPEN),
+                    _ => Ok(()),
+                };
+                opened.inspect_err(|error| tracing::debug!(%error, "no TCP")).ok()?;
                 way.carrier.ask(OPEN).map(|heard| (way.at, Some(heard)))
             }
             Carrying::Ssh => {

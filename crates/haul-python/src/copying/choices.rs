@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use haul_files::{Changed, Chosen, Delete, Filter, Options, Same, Verify, rules};
+use haul_files::{Changed, Chosen, Delete, Filter, Keep, Options, Same, Verify, rules};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -42,6 +42,7 @@ pub fn options(kwargs: &Bound<'_, PyDict>) -> PyResult<Options> {
         },
         delete: flag("delete")?.then_some(Delete { most: given(kwargs, "max_delete")? }),
         follow: flag("copy_links")?,
+        keep: Keep::NONE,
         dry_run: flag("dry_run")? || flag("compare")?,
     })
 }

@@ -1,7 +1,7 @@
 //! Connections that go by byte streams in the place of UDP, from the beginning or from the middle on.
 
 use std::io::{Read as _, Write as _};
-use std::net::Shutdown;
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
@@ -146,4 +146,43 @@ fn whoever_talks_nonsense_on_a_lane_disturbs_nobody() {
     assert!(rest.len() < 200 * 1200, "answers are not longer than what they answer");
     exchange(&near, &far, 4);
     assert!(!far.is_carried());
+}
+
+/// Two datagrams of a byte from the server's port, to where the carrier comes from and to nobody else, however often: and a client calls nobody.
+#[test]
+fn who_wants_to_be_called_back_is_called_at_its_own_address() {
+    let Pair { server, client, .. } = pair();
+    let bound = |ip: [u8; 4]| {
+        let socket = UdpSocket::bind((Ipv4Addr::from(ip), 0)).expect("bound");
+        socket.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
+        socket
+    };
+    let caller = bound([127, 0, 0, 9]);
+    let port = caller.local_addr().expect("its address").port();
+    let others = UdpSocket::bind(("127.0.0.1", port)).expect("the same port elsewhere");
+    others.set_nonblocking(true).expect("it does not wait");
+    let ask = |endpoint: &Endpoint, peer: Option<SocketAddr>, times: usize| {
+        let ((_, near), (_, far)) = (client.carry(None), endpoint.carry(peer));
+        join(&near, &far);
+        for _ in 0..times {
+            near.call_back(port);
+            assert!(near.ask(PATIENCE).is_some());
+        }
+    };
+    let at = SocketAddr::from(([127, 0, 0, 9], 22));
+    let heard = || {
+        let mut word = [0; 64];
+        caller.recv_from(&mut word).map(|(length, from)| (length, from.port())).ok()
+    };
+    ask(&server, Some(at), 1);
+    for _ in 0..2 {
+        assert_eq!(heard(), Some((1, server.local_addr().port())));
+    }
+    ask(&server, None, 1);
+    ask(&client, Some(at), 1);
+    assert_eq!(heard(), None);
+    ask(&server, Some(at), 300);
+    let calls = std::iter::from_fn(heard).count();
+    assert!((2..=200).contains(&calls), "{calls} datagrams for 300 wishes");
+    assert!(others.recv(&mut [0; 64]).is_err(), "nobody else gets anything");
 }

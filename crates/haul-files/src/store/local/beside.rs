@@ -16,6 +16,7 @@ use super::{content, meta};
 use crate::journal::Made;
 use crate::store::{Attributes, Spot, StoreError};
 use haul_descriptors::open_at;
+use haul_xattrs::{Keep, Reach};
 
 /// Makes something beside its place and renames it.
 pub(super) fn make<R>(
@@ -53,6 +54,8 @@ pub(super) fn write_over(stage: &Stage, part: u64, to: &Spot<'_, OwnedFd>, attri
     }
     rustix::fs::ftruncate(&to, 0)?;
     copy_data(&from, &to)?;
+    // Its mode stays, so the ACL that it is a part of does too.
+    mirror(&from, &to, Keep { acls: false, ..attributes.keep })?;
     if let Some(mtime) = attributes.mtime {
         // Only its owner can set a file's times.
         let _ = rustix::fs::futimens(&to, &meta::timestamps(mtime));
@@ -73,7 +76,8 @@ pub(super) fn link_over(stage: &Stage, from: &OwnedFd, at: &[u8], to: &Spot<'_, 
             let owner = rustix::process::geteuid().is_root().then_some((stat.st_uid, stat.st_gid));
             let metadata = meta::metadata(&stat);
             let (final_mode, mtime) = (metadata.mode, Some(metadata.mtime));
-            copy(&file, dir, beside, &Attributes { open_mode: 0o600, mode: None, final_mode, mtime, owner }).map(drop)
+            copy(&file, dir, beside, &Attributes { open_mode: 0o600, final_mode, mtime, owner, ..Attributes::default() })
+                .map(drop)
         }
         result => result,
     })
@@ -85,8 +89,19 @@ fn copy(from: &File, dir: &OwnedFd, name: &str, attributes: &Attributes) -> Resu
     let to = open_at(dir, name, flags, Mode::RUSR | Mode::WUSR)?;
     copy_data(from, &to)?;
     content::apply(&to, attributes, Some(attributes.final_mode))?;
+    mirror(from, &to, attributes.keep)?;
     rustix::fs::fsync(&to)?;
     Ok(meta::metadata(&rustix::fs::fstat(&to)?).made())
+}
+
+/// Gives the file at a name what its part has got.
+fn mirror(from: &File, to: &OwnedFd, keep: Keep) -> Result<(), Errno> {
+    // Who was allowed to give it to the part is so here.
+    let reach = if rustix::process::geteuid().is_root() { Reach::All } else { Reach::User };
+    if !keep.any() {
+        return Ok(());
+    }
+    haul_xattrs::mirror(from, to, keep, reach).map(drop).map_err(|failed| Errno::from_raw_os_error(failed.number))
 }
 
 /// Copies data and leaves holes.

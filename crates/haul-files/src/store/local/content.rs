@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use super::meta;
 use crate::store::{Attributes, Content, Metadata, Part, StoreError};
+use haul_xattrs::{Failed, Outcome, Wanted};
 
 impl Content for File {
     fn metadata(&self) -> Result<Metadata, StoreError> {
@@ -67,6 +68,10 @@ impl Part for File {
     fn finish(&self, attributes: &Attributes, mode: Option<u32>) -> Result<Metadata, StoreError> {
         apply(self, attributes, mode)?;
         Content::metadata(self)
+    }
+
+    fn set_extended(&self, wanted: &Wanted<'_>) -> Result<Outcome, Failed> {
+        haul_xattrs::apply(self, wanted)
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use haul_units::Bytes;
 use serde::{Deserialize, Serialize};
 
-use haul_faults::{Why, WirePath};
+use crate::{Why, WirePath};
 
 /// How many notes one side of a copy passes on: each is told once, or once a file, and a peer must not fill a terminal with them.
 pub const MAX_NOTES: usize = 100;
@@ -17,7 +17,7 @@ pub const MAX_NOTES: usize = 100;
 pub enum Note {
     /// The receiving side does not let its clients choose owners or set-id bits, and this copy has some. Told once.
     OwnersNotKept,
-    /// A file was written to while it was copied, see [`Changed::Take`](crate::Changed::Take). Each is counted, whether it is told or not.
+    /// A file was written to while it was copied, see `Changed::Take` of haul-files. Each is counted, whether it is told or not.
     Changed(ChangedFile),
     /// Other copies into the directory were interrupted, and what had arrived is kept.
     InterruptedHere {
@@ -47,11 +47,13 @@ pub enum Note {
         /// The destination as it was spelled.
         path: WirePath,
     },
-    /// A device, socket or named pipe in a tree: skipped, for it has no content that could be copied. Only to a peer that knows it, see [`SPECIALS`](crate::protocol::SPECIALS).
+    /// A device, socket or named pipe in a tree: skipped, for it has no content that could be copied. Only to a peer that knows it, see `SPECIALS` of haul-files.
     Special {
         /// Its name.
         path: WirePath,
     },
+    /// The receiving side has no right to set attributes outside of the namespace `user`, and this copy has some. Told once, where they are kept.
+    AttributesNotKept,
 }
 
 /// A file that was written to while it was copied.
@@ -75,9 +77,9 @@ const MAX_PATH: usize = 1 << 16;
 
 impl Note {
     /// Cuts what a peer says to what is worth keeping.
-    pub(crate) fn bounded(mut self) -> Self {
+    pub fn bounded(mut self) -> Self {
         match &mut self {
-            Self::OwnersNotKept => {}
+            Self::OwnersNotKept | Self::AttributesNotKept => {}
             Self::WrittenInPlace { path }
             | Self::StageNotEmpty { path }
             | Self::NothingDeleted { path }
@@ -136,6 +138,7 @@ impl fmt::Display for Note {
             Self::StageNotEmpty { path } => write!(f, "{path}: stays, because it holds something that haul did not put there"),
             Self::NothingDeleted { path } => write!(f, "{path}: nothing was deleted, because the source could not be read whole"),
             Self::Special { path } => write!(f, "{path}: {}", Why::Special),
+            Self::AttributesNotKept => f.write_str("attributes outside of user.* are not kept there"),
         }
     }
 }
