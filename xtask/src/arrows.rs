@@ -52,6 +52,7 @@ const RULES: &[Rule] = &[
     rule("haul-objects", &["haul-files", "haul-names", "haul-units"], &[]),
     rule("haul-ramstore", &["haul-files", "haul-units"], &[]),
     rule("haul-gfarm", &["haul-clib", "haul-files", "haul-units"], &["haul-ramstore", "skip"]),
+    rule("haul-windows", &["haul-faults", "haul-files", "haul-names", "haul-units"], &["haul-ramstore"]),
     rule("haul-tcp", &["haul-clib", "haul-netdev", "haul-units"], &["skip"]),
     rule("haul-peer", &["haul", "haul-descriptors", "haul-strangers", "haul-units"], &["skip"]),
     rule("haul-config", &["haul-peer"], &[]),

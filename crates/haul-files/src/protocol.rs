@@ -83,6 +83,8 @@ pub const SPECIALS: u64 = 1 << 11;
 pub const PACES: u64 = 1 << 12;
 /// Feature: takes a [`Message::Room`].
 pub const ROOMS: u64 = 1 << 13;
+/// Feature: understands [`Why::CannotBeNamed`] and [`Why::OtherSpelling`].
+pub const SPELLINGS: u64 = 1 << 14;
 /// Features of this program, one bit each.
 pub const FEATURES: u64 = PATTERNS
     | UNDER_WAY
@@ -97,7 +99,8 @@ pub const FEATURES: u64 = PATTERNS
     | CHOOSES
     | SPECIALS
     | PACES
-    | ROOMS;
+    | ROOMS
+    | SPELLINGS;
 /// Largest frame in bytes, the length left out: the longest command line that a system takes fits into a [`Request`].
 pub const MAX_FRAME: usize = 4 << 20;
 /// Longest target of a symbolic link in bytes.

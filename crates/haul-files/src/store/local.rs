@@ -36,9 +36,6 @@ use haul_descriptors::open_at;
 use haul_faults::{Stop, Why, WirePath};
 use haul_names::{Scheme, base_name};
 
-pub use interrupted::Discarded;
-pub(crate) use interrupted::MAX_TOPS;
-pub use meta::umask;
 pub use resolve::Top;
 pub use stage::Stage;
 
