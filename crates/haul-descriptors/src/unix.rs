@@ -1,5 +1,6 @@
 //! As many as `RLIMIT_NOFILE` says.
 
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,7 +22,11 @@ pub(crate) fn limit() -> usize {
 }
 
 /// Whether the process, or the system, has no descriptor left.
-pub fn is_none_left(errno: Errno) -> bool {
+pub fn is_none_left(error: &io::Error) -> bool {
+    Errno::from_io_error(error).is_some_and(none_left)
+}
+
+fn none_left(errno: Errno) -> bool {
     matches!(errno, Errno::MFILE | Errno::NFILE)
 }
 
@@ -34,7 +39,7 @@ pub fn patiently<R>(mut open: impl FnMut() -> Result<R, Errno>) -> Result<R, Err
     let mut until = None;
     loop {
         match open() {
-            Err(errno) if is_none_left(errno) => {
+            Err(errno) if none_left(errno) => {
                 let now = now();
                 if now >= *until.get_or_insert(now + PATIENCE) {
                     return Err(errno);
@@ -55,7 +60,7 @@ pub fn patiently<R>(mut open: impl FnMut() -> Result<R, Errno>) -> Result<R, Err
 /// What `open` says.
 pub fn promptly<R>(mut open: impl FnMut() -> Result<R, Errno>) -> Result<R, Errno> {
     match open() {
-        Err(errno) if is_none_left(errno) && clear_shelves() => open(),
+        Err(errno) if none_left(errno) && clear_shelves() => open(),
         result => result,
     }
 }
