@@ -9,8 +9,11 @@ cd "$(dirname "$0")/.."
 target=x86_64-pc-windows-gnu
 here=$(scripts/target-dir.sh)/windows
 # What is built for Windows. Others need what Linux alone has, see docs/use/windows.md.
-crates=()
-while read -r crate; do crates+=(-p "$crate"); done < <(sed 's/#.*//; /^ *$/d' scripts/windows/crates)
+crates=() tested=()
+while read -r crate tests; do
+    crates+=(-p "$crate")
+    [ -z "$tests" ] || tested+=(-p "$crate")
+done < <(sed 's/#.*//; /^ *$/d' scripts/windows/crates)
 
 not_checked() {
     echo "windows: WARNING: $*" >&2
@@ -92,18 +95,41 @@ wine() {
     touch "$here/wine/complete"
 }
 
+build() {
+    rust
+    (
+        with_rust
+        cargo build --locked --quiet --target "$target" -p haul-cli
+    )
+}
+
 case ${1:?usage: scripts/windows.sh check|build|test|cargo ..|wine ..} in
     check)
-        rust && with_rust
-        cargo check --locked --quiet --target "$target" "${crates[@]}" --all-targets
+        rust
+        with_rust
+        cargo check --locked --quiet --target "$target" "${crates[@]}" --lib --bins --tests
         ;;
     build)
-        rust && with_rust
-        cargo build --locked --quiet --target "$target" -p haul-cli
-        ls -l "$CARGO_TARGET_DIR/$target/debug/haul.exe"
+        build
+        ls -l "$here/build/$target/debug/haul.exe"
+        ;;
+    test)
+        linux=$(scripts/target-dir.sh)/debug/haul
+        # Before the compiler is another's.
+        cargo build --locked --quiet -p haul-cli
+        rust
+        wine
+        build
+        (
+            with_rust
+            cargo test --locked --quiet --target "$target" "${tested[@]}" --lib
+        )
+        scripts/windows/exchange.py "$linux" "$here/build/$target/debug/haul.exe"
         ;;
     cargo)
-        rust && wine && with_rust
+        rust
+        wine
+        with_rust
         shift
         cargo "$@"
         ;;

@@ -62,7 +62,7 @@ pub fn requested() -> bool {
 }
 
 /// Somebody has asked for the first time.
-fn asked(connecting: bool) {
+fn end(connecting: bool) {
     CANCEL.cancel();
     if connecting {
         clock::pause(GRACE);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::dir::{ControlDir, ControlError};
 use crate::line::{hear, say};
-use crate::message::{Controlled, Order};
+use crate::message::Controlled;
 
 /// How long somebody who has connected may take to say what he wants; meanwhile nobody else is heard.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -74,7 +74,7 @@ fn answer(stream: &UnixStream, controlled: &dyn Controlled) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use crate::message::Status;
+    use crate::message::{Order, Status};
     use std::io::{Read as _, Write as _};
     use std::sync::Mutex;
 

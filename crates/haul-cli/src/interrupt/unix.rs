@@ -8,7 +8,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
-use super::{RELOAD, REQUESTED, asked};
+use super::{RELOAD, REQUESTED, end};
 
 /// Starts to watch for SIGINT, SIGTERM and SIGHUP; the last stays ignored where it is (`nohup`).
 pub fn watch() {
@@ -59,7 +59,7 @@ fn ask_to_end(signals: &[i32], connecting: bool) {
         if asked.forever().next().is_none() {
             return;
         }
-        asked(connecting);
+        end(connecting);
     });
 }
 

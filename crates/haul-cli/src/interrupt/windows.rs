@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use super::{REQUESTED, asked};
+use super::{REQUESTED, end};
 use crate::exit::Exit;
 
 /// Whether this command connects to somebody.
@@ -31,5 +31,5 @@ pub fn ask() {
     if REQUESTED.swap(true, Ordering::Relaxed) {
         std::process::exit(Exit::Interrupted.code().into());
     }
-    thread::spawn(|| asked(CONNECTING.load(Ordering::Relaxed)));
+    thread::spawn(|| end(CONNECTING.load(Ordering::Relaxed)));
 }

@@ -1,6 +1,5 @@
 //! Sessions, and on Linux a signal for who is left.
 
-#[cfg(target_os = "linux")]
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -10,7 +9,7 @@ use rustix::process::Signal;
 
 /// Gives a program a session of its own.
 pub(super) fn leave(command: &mut Command) {
-    let leave = || rustix::process::setsid().map(drop).map_err(std::io::Error::from);
+    let leave = || rustix::process::setsid().map(drop).map_err(io::Error::from);
     // SAFETY: the closure makes one system call and allocates nothing.
     unsafe { command.pre_exec(leave) };
 }
