@@ -34,6 +34,7 @@ step "clippy" cargo clippy --locked --workspace --all-targets --quiet -- -D warn
 step "fuzz targets" fuzz_targets
 step "oldest Rust" scripts/platforms.sh oldest
 step "ARM64" scripts/platforms.sh arm64
+step "Windows" scripts/windows.sh check
 step "workspace" cargo xtask check
 step "documentation" documentation
 step "licences and advisories" scripts/deny.sh

@@ -31,6 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How often a reader looks whether it is still wanted.
 const LOOK: Duration = Duration::from_secs(2);
 /// A lane on which nothing is acknowledged for so long is dead.
+#[cfg(target_os = "linux")]
 const DEAD_AFTER: Duration = Duration::from_secs(30);
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// Clients that have not said what they want, at once, and those of one source; each has a thread.

@@ -34,7 +34,7 @@ fn named(path: &Path) -> Result<Vec<Program>, Failure> {
     Ok(programs)
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 

@@ -43,7 +43,7 @@ const BASH_HOSTS: &str = include_str!("completions/hosts.bash");
 const ZSH_HOSTS: &str = include_str!("completions/hosts.zsh");
 const FISH_HOSTS: &str = include_str!("completions/hosts.fish");
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::process::Command;
 

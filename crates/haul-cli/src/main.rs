@@ -5,6 +5,8 @@
 //!   cp, ctl, fleet, perf, pace, pipe, proxy, rsh, rsync, serve, key, tcp, trace, lab, remote the commands; manual, completions: what is made of their definition
 //!   config      what the configuration file adds to a command line
 //!   program     another program, run to its end
+//!   left_out    commands of Linux, where this is another system
+//!   system      what is different there besides
 //!   bootstrap   haul for a far side that has none
 //!   meanwhile   what libraries tell and ask while they work
 //!   output      progress, summary, verdict
@@ -14,6 +16,7 @@
 //! ```
 
 #![forbid(unsafe_code)]
+#![cfg_attr(windows, allow(dead_code, unused_imports, reason = "what only commands of Linux use"))]
 
 mod args;
 mod bootstrap;
@@ -21,27 +24,38 @@ mod clock;
 mod completions;
 mod config;
 mod cp;
+#[cfg(unix)]
 mod ctl;
 mod diagnosis;
 mod exit;
+#[cfg(unix)]
 mod fleet;
 mod interrupt;
 mod key;
+#[cfg(unix)]
 mod lab;
+#[cfg(windows)]
+mod left_out;
 mod logging;
 mod manners;
 mod manual;
 mod meanwhile;
 mod output;
+#[cfg(unix)]
 mod pace;
 mod perf;
 mod pipe;
 mod program;
 mod proxy;
+#[cfg(unix)]
 mod remote;
+#[cfg(unix)]
 mod rsh;
+#[cfg(unix)]
 mod rsync;
 mod serve;
+mod system;
+#[cfg(unix)]
 mod tcp;
 mod terminal;
 mod trace;
@@ -49,10 +63,10 @@ mod trace;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
 use crate::args::Command;
 use crate::exit::{Exit, Failure};
+#[cfg(windows)]
+use crate::left_out::{ctl, fleet, lab, pace, remote, rsh, rsync, tcp};
 
 fn main() -> ExitCode {
     let line: Vec<OsString> = std::env::args_os().collect();
@@ -71,7 +85,7 @@ fn main() -> ExitCode {
             return exit.into();
         }
     };
-    raise_descriptor_limit();
+    system::prepare();
     let exit = diagnosis::start().and_then(|()| run(command, arguments)).unwrap_or_else(|failure| {
         output::print_failure(&failure);
         if interrupt::requested() { Exit::Interrupted } else { Exit::Failed }
@@ -84,13 +98,6 @@ fn with_all_said(exit: Exit) -> Exit {
     let Some(error) = output::unwritten() else { return exit };
     output::print_failure(&Failure::new(format!("standard output: {error}")));
     if exit == Exit::Done { Exit::Partial } else { exit }
-}
-
-/// As many descriptors as this user may have: the usual soft limit is there for programs that use select(2).
-fn raise_descriptor_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    // Where that is forbidden, what there is must do.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// `arguments` are those behind the command's name, to be parsed again with what the configuration file says.

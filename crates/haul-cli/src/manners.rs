@@ -64,7 +64,7 @@ fn range_in_words(told: &str) -> Option<String> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use clap::Arg;
 

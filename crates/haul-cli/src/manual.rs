@@ -177,7 +177,7 @@ const FILES: &[(&str, &str)] = &[
     ("~/.ssh/config", "ssh reads it for all hosts that it reaches, by haul too."),
 ];
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 

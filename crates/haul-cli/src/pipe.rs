@@ -1,8 +1,6 @@
 //! `haul pipe`: standard input and output, connected to a program on another host.
 
 use std::ffi::OsString;
-use std::io;
-use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
 use haul::{BitRate, Bytes, TransportConfig};
@@ -16,7 +14,7 @@ use crate::args::PipeArgs;
 use crate::exit::{Exit, Failure};
 use crate::meanwhile::User;
 use crate::output::PeerOutput;
-use crate::{config, interrupt, logging, output};
+use crate::{config, interrupt, logging, output, system};
 
 /// The arguments, with what the configuration file says of the host.
 pub fn configured(args: PipeArgs, arguments: Vec<OsString>) -> Result<PipeArgs, Failure> {
@@ -111,11 +109,7 @@ fn run_command(far: &Far, line: Vec<u8>, reads: bool, tell: &dyn Fn(&Outcome)) -
 
 /// Standard input, if it is to be read, and standard output, without buffers of their own.
 pub fn standard(reads: bool) -> Result<Local, Failure> {
-    let local = || {
-        let input = if reads { Some(io::stdin().as_fd().try_clone_to_owned()?) } else { None };
-        io::Result::Ok(Local { input, output: io::stdout().as_fd().try_clone_to_owned()? })
-    };
-    local().map_err(|error| Failure::new(format!("standard input and output: {error}")))
+    system::standard(reads).map_err(|error| Failure::new(format!("standard input and output: {error}")))
 }
 
 /// Says how it went, as much as was asked for.
@@ -178,8 +172,7 @@ impl Role {
 
 /// The words of a command as ssh sends them: the shell over there reads the line.
 pub fn joined(words: &[OsString]) -> Vec<u8> {
-    use std::os::unix::ffi::OsStrExt as _;
-    words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>().join(&b' ')
+    words.iter().map(|word| word.as_encoded_bytes()).collect::<Vec<_>>().join(&b' ')
 }
 
 fn port(text: &str) -> Result<u16, Failure> {
@@ -204,7 +197,7 @@ fn transport(args: &PipeArgs) -> TransportConfig {
     TransportConfig { rate_limit: args.limit.map(|limit| limit.0), ..program::transport(args.mode, args.silence.timeout()) }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
     use crate::args::{Command, parse};

@@ -7,13 +7,13 @@ use tracing::warn;
 
 use crate::args::ServeArgs;
 use crate::exit::{Exit, Failure};
-use crate::{interrupt, logging};
+use crate::{interrupt, logging, system};
 
 /// Runs the command.
 pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     logging::start(logging::Audience::Operator, args.verbose, args.quiet);
     interrupt::watch_daemon();
-    if args.user.is_none() && rustix::process::geteuid().is_root() {
+    if args.user.is_none() && system::is_root() {
         warn!("runs as root: whatever goes wrong, goes wrong as root; --user NAME becomes another user");
     }
     haul_serve::serve(settings(args), interrupt::cancel(), &interrupt::reload_requested)?;

@@ -4,12 +4,21 @@
 //! library may hold a name that nobody thought of. A text of several lines is printed with all but the first of them set in, so that none of them can be taken
 //! for a line of the program's own. `cargo xtask check peer-text` finds printing that goes around this file.
 
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
-use std::os::fd::AsFd;
 use std::process::Stdio;
 use std::sync::OnceLock;
 
 use haul_units::{PeerStream, SET_IN, shown_json, wrapped};
+
+#[cfg(unix)]
+use unix::{size_of, takes_colours};
+#[cfg(windows)]
+use windows::{size_of, takes_colours};
 
 pub use haul_units::shown;
 
@@ -50,7 +59,7 @@ pub fn out(text: &str) {
 
 /// Prints a line to standard output; on a terminal that it does not fit, in several.
 pub fn out_wrapped(line: &str) {
-    out(&columns_of(io::stdout()).map_or_else(|| line.to_owned(), |columns| wrapped(line, columns - 1, SET_IN.len())));
+    out(&out_width().map_or_else(|| line.to_owned(), |columns| wrapped(line, columns - 1, SET_IN.len())));
 }
 
 /// Why standard output has not all that was printed: a full disk, for instance. A reader that went away has read enough.
@@ -109,23 +118,22 @@ pub fn is_terminal() -> bool {
 
 /// How many columns the terminal on standard error has, if it says so.
 pub fn width() -> Option<usize> {
-    columns_of(io::stderr())
+    size_of(io::stderr()).map(|(columns, _)| columns).filter(|columns| *columns > 0)
 }
 
-fn columns_of(stream: impl AsFd) -> Option<usize> {
-    rustix::termios::tcgetwinsize(stream).ok().map(|size| size.ws_col.into()).filter(|columns| *columns > 0)
+fn out_width() -> Option<usize> {
+    size_of(io::stdout()).map(|(columns, _)| columns).filter(|columns| *columns > 0)
 }
 
 /// How many lines the terminal on standard error has, if it says so.
 pub fn height() -> Option<usize> {
-    rustix::termios::tcgetwinsize(io::stderr()).ok().map(|size| size.ws_row.into())
+    size_of(io::stderr()).map(|(_, lines)| lines)
 }
 
 /// Whether standard error is for coloured text. See no-color.org: set and not empty means no.
 pub fn colours() -> bool {
     let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-    !unwanted && !dumb && is_terminal()
+    !unwanted && takes_colours() && is_terminal()
 }
 
 /// Passes on to standard error what a program at the far side prints there, cleaned.

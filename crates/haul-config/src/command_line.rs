@@ -76,6 +76,7 @@ fn word(held: &Held<'_>) -> OsString {
 /// The arguments behind a command's name, in a line that begins with the program's: one of `commands`, or another one, which the command follows.
 pub fn behind_name(line: &[OsString], commands: &[&str]) -> Vec<OsString> {
     let program = line.first().and_then(|name| Path::new(name).file_name()).and_then(|name| name.to_str());
+    let program = program.map(|name| name.strip_suffix(std::env::consts::EXE_SUFFIX).unwrap_or(name));
     let mut arguments = line.iter().skip(1);
     if !program.is_some_and(|program| commands.contains(&program)) {
         // Before a command's name there are options of all commands, which have no values.

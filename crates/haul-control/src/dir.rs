@@ -10,7 +10,8 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-use crate::message::{Order, Status, hear, say};
+use crate::line::{hear, say};
+use crate::message::{Order, Status};
 
 /// How long a command may take to answer: it does so at once, or hangs.
 const PATIENCE: Duration = Duration::from_secs(2);

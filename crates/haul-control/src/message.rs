@@ -1,13 +1,7 @@
 //! What is asked of a command, and what it answers.
 
-use std::io::{self, BufRead as _, BufReader, Read, Write};
-
 use haul_units::PeerText;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-
-/// Longest line of either side in bytes: the words of a command are cut to fit.
-const MAX_LINE: u64 = 64 << 10;
 
 /// What a command is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,18 +51,10 @@ pub struct Status {
     pub paused: bool,
 }
 
-/// One line.
-pub(crate) fn say(mut to: impl Write, words: &impl Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_vec(words)?;
-    line.push(b'\n');
-    to.write_all(&line)
-}
-
-/// One line, if it is what is expected.
-pub(crate) fn hear<W: DeserializeOwned>(from: impl Read) -> io::Result<W> {
-    let mut line = Vec::new();
-    BufReader::new(from.take(MAX_LINE)).read_until(b'\n', &mut line)?;
-    Ok(serde_json::from_slice(&line)?)
+/// Something that takes orders.
+pub trait Controlled: Send + Sync {
+    /// Does what is asked, at once, and says how it then does.
+    fn handle(&self, order: Order) -> Status;
 }
 
 #[cfg(test)]

@@ -10,16 +10,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::dir::{ControlDir, ControlError};
-use crate::message::{Order, Status, hear, say};
+use crate::line::{hear, say};
+use crate::message::Controlled;
 
 /// How long somebody who has connected may take to say what he wants; meanwhile nobody else is heard.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// Something that takes orders.
-pub trait Controlled: Send + Sync {
-    /// Does what is asked, at once, and says how it then does.
-    fn handle(&self, order: Order) -> Status;
-}
 
 /// A socket in the directory of its user; dropped, it is gone.
 pub struct ControlSocket {
@@ -79,6 +74,7 @@ fn answer(stream: &UnixStream, controlled: &dyn Controlled) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use crate::message::{Order, Status};
     use std::io::{Read as _, Write as _};
     use std::sync::Mutex;
 

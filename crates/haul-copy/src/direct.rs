@@ -1,9 +1,8 @@
 //! The command that copies from host to host, for a user to type: this machine has no part in it.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt as _;
 
-use haul_peer::{Host, Operand, SshCommand, SshHost, SshOptions, quoted_word};
+use haul_peer::{Host, Operand, SshCommand, SshHost, SshOptions, os_str, quoted_word};
 
 /// A copy that one of two hosts is to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,8 +50,8 @@ fn operand(host: &Host, destination: &OsStr) -> Operand {
     match host {
         Host::Ssh(host) => Operand::Ssh(host.clone(), destination.to_owned()),
         Host::Daemon(host) | Host::Open(host, _) | Host::Pinned(host, _) => {
-            let path = destination.as_bytes();
-            Operand::Daemon(host.clone(), OsStr::from_bytes(path.strip_prefix(b"/").unwrap_or(path)).to_owned())
+            let path = destination.as_encoded_bytes();
+            Operand::Daemon(host.clone(), os_str(path.strip_prefix(b"/").unwrap_or(path)).into_owned())
         }
     }
 }

@@ -136,17 +136,19 @@ pub struct Problem {
 }
 
 impl Problem {
-    fn new(path: &WirePath, errno: rustix::io::Errno, words: &str) -> Self {
+    fn new(path: &WirePath, errno: haul_faults::Errno, words: &str) -> Self {
         Self { path: path.clone(), errno: errno.raw_os_error(), words: words.into() }
     }
 
     fn of(path: &WirePath, why: &Why) -> Self {
-        use rustix::io::Errno;
+        use haul_faults::Errno;
         let errno = match why {
             Why::Os(number) => *number,
             Why::InTheWay => Errno::EXIST.raw_os_error(),
             Why::LinkNotFollowed => Errno::LOOP.raw_os_error(),
             Why::NeedsDirectory => Errno::NOTDIR.raw_os_error(),
+            Why::CannotBeNamed => Errno::INVAL.raw_os_error(),
+            Why::OtherSpelling => Errno::EXIST.raw_os_error(),
             Why::OutsideRoot | Why::Reserved => Errno::ACCESS.raw_os_error(),
             _ => Errno::IO.raw_os_error(),
         };

@@ -17,12 +17,13 @@ use std::time::Duration;
 
 use haul::Connection;
 use haul_files::store::{Scheme, is_reserved};
-use haul_files::{Access, Asked, CopyError, Discarded, Event, Interrupted, Local, Observer, Stop, WirePath};
+use haul_files::{Access, Asked, CopyError, Discarded, Event, Interrupted, Observer, Stop, WirePath};
 use haul_peer::{RepliedStream, Reply, from_bounded_line, to_line};
 use haul_units::{Bytes, Cancel, PeerText};
 use serde::{Deserialize, Serialize};
 
 use crate::deadline::Deadline;
+use crate::here::Local;
 use crate::opening::{Opening, Purpose};
 use crate::{CLOSE_ABORTED, CLOSE_DONE};
 
@@ -212,7 +213,7 @@ fn in_no_directory() -> Stop {
     Stop::Unavailable(PeerText::from("interrupted copies can be listed in directories only"))
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use haul_files::{Export, Ownership, Silent};
 

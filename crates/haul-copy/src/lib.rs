@@ -78,6 +78,7 @@ mod copier;
 mod deadline;
 mod direct;
 mod errands;
+mod here;
 mod keep;
 mod kept;
 mod log;

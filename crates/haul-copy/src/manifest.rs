@@ -132,7 +132,7 @@ fn hash_of(sum: Sum, path: &Path) -> io::Result<Vec<u8>> {
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::ffi::OsStr;
     use std::fs;

@@ -1,12 +1,11 @@
 //! What the operands of a copy mean together: which host, which way, what.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use haul_files::store::Scheme;
 use haul_files::{Destination, Filter, Options, PullJob, PushJob, SourceSpec};
-use haul_peer::{Host, Operand, OperandError};
+use haul_peer::{Host, Operand, OperandError, os_str};
 use thiserror::Error;
 
 use crate::client::Job;
@@ -202,7 +201,7 @@ impl Plan {
 
 /// Whether it is in a store that is no directory of this machine.
 fn is_in_store(operand: &Operand) -> bool {
-    matches!(operand, Operand::Local(path) if Scheme::split(path.as_os_str().as_bytes()).0 != Scheme::Local)
+    matches!(operand, Operand::Local(path) if Scheme::split(path.as_os_str().as_encoded_bytes()).0 != Scheme::Local)
 }
 
 fn source(operand: Operand, standard: &Standard) -> SourceSpec {
@@ -215,9 +214,9 @@ fn source(operand: Operand, standard: &Standard) -> SourceSpec {
 /// A path at a daemon as it takes it: it begins with the name of a root.
 pub fn at_daemon(path: &OsStr) -> OsString {
     let mut bytes = vec![b'/'];
-    let start = path.as_bytes().iter().position(|&b| b != b'/').unwrap_or(0);
-    bytes.extend(&path.as_bytes()[start..]);
-    OsString::from_vec(bytes)
+    let start = path.as_encoded_bytes().iter().position(|&b| b != b'/').unwrap_or(0);
+    bytes.extend(&path.as_encoded_bytes()[start..]);
+    os_str(&bytes).into_owned()
 }
 
 #[cfg(test)]

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use haul::Connection;
 use haul_files::store::{Scheme, Space, Store, StoreError};
-use haul_files::{Access, CopyError, Local, Stop, WirePath};
-use haul_gfarm::{StorageServer, storage_servers};
+use haul_files::{Access, CopyError, Stop, WirePath};
 use haul_peer::{RepliedStream, from_bounded_line, to_line};
-use haul_units::{Bytes, Cancel, PeerText};
+use haul_units::{Cancel, PeerText};
 use serde::{Deserialize, Serialize};
 
+use crate::here::{Local, storage};
 use crate::machine::{MachineReport, MachineWatch};
 use crate::opening::{Opening, Purpose};
 use crate::{CLOSE_ABORTED, CLOSE_DONE, stores};
@@ -23,8 +23,6 @@ use crate::{CLOSE_ABORTED, CLOSE_DONE, stores};
 const MAX_PLACES: usize = 16;
 /// Copies of which a server tells at most, for the same reason.
 pub const MAX_WORK: usize = 4;
-/// Storage servers behind a place of which it tells at most.
-const MAX_STORAGE: usize = 64;
 /// The answer is no longer, in bytes: names of hosts have up to 255.
 const MAX_LINE: usize = 64 << 10;
 /// How often a client that waits looks whether it is still to.
@@ -106,20 +104,6 @@ pub struct StorageReport {
     pub total_bytes: Option<u64>,
 }
 
-impl From<StorageServer> for StorageReport {
-    fn from(server: StorageServer) -> Self {
-        let free_bytes = server.free.map(Bytes::as_u64);
-        Self {
-            host: PeerText::from(&*server.host),
-            architecture: PeerText::from(&*server.architecture),
-            processors: server.processors,
-            load1: server.load1,
-            free_bytes,
-            total_bytes: free_bytes.zip(server.used).map(|(free, used)| free.saturating_add(used.as_u64())),
-        }
-    }
-}
-
 impl StatusReport {
     /// This machine's, for who may do this; `path` is the directory that it asks about, if it names one.
     pub fn of(access: &Access, path: Option<&WirePath>, cancel: &Cancel) -> Self {
@@ -168,17 +152,6 @@ fn places(access: &Access, path: Option<&WirePath>, cancel: &Cancel) -> Vec<Plac
     all.into_iter()
         .map(|(name, writable)| PlaceReport { storage: storage(&name), ..place(&name, writable, room(&name)) })
         .collect()
-}
-
-/// Nothing where Gfarm's programs are not there: the room as a whole is told without them.
-fn storage(cancel: &Cancel) -> Vec<StorageReport> {
-    match storage_servers(cancel) {
-        Ok(servers) => servers.into_iter().take(MAX_STORAGE).map(StorageReport::from).collect(),
-        Err(error) => {
-            tracing::info!(%error, "the storage servers of Gfarm are not known");
-            Vec::new()
-        }
-    }
 }
 
 /// Why a place does not say how much room it has.
@@ -230,7 +203,7 @@ pub fn ask(connection: &Connection, path: Option<WirePath>, cancel: &Cancel) -> 
     asked.join().unwrap_or_else(|_| Err(io::Error::other("the thread that asks has failed")))
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use haul_files::{Export, Ownership};
     use haul_peer::from_line;

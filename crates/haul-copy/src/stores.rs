@@ -7,12 +7,12 @@ use std::path::Path;
 
 use haul_files::store::{At, Place, Replica, Scheme, Space};
 use haul_files::{
-    Access, CopyError, Destination, Link, Local, Observer, PullJob, PushJob, Report, SourceSpec, Stop, Store, StoreError,
-    Transport, WirePath,
+    Access, CopyError, Destination, Link, Observer, PullJob, PushJob, Report, SourceSpec, Stop, Store, StoreError, Transport,
+    WirePath,
 };
-use haul_gfarm::{Gfarm, OpenError};
-use haul_peer::chain;
 use haul_units::{Cancel, PeerText};
+
+use crate::here::{self, Local, gfarm};
 
 /// Sends files of the store that the sources name.
 pub(crate) fn push<T: Transport>(
@@ -26,7 +26,7 @@ pub(crate) fn push<T: Transport>(
         SourceSpec::Stdin(_) => None,
     });
     match one_scheme(&sources.collect::<Vec<_>>())? {
-        Scheme::Local => haul_files::push(link, job, observer, cancel),
+        Scheme::Local => here::push(link, job, observer, cancel),
         Scheme::Ram => haul_files::push_from(link, &Local::ram_disk().map_err(CopyError::Stopped)?, job, observer, cancel),
         Scheme::Gfarm => haul_files::push_from(link, &gfarm(cancel)?, job, observer, cancel),
     }
@@ -44,7 +44,7 @@ pub(crate) fn pull<T: Transport>(
         Destination::Stdout(_) => Scheme::Local,
     };
     match scheme {
-        Scheme::Local => haul_files::pull(link, job, observer, cancel),
+        Scheme::Local => here::pull(link, job, observer, cancel),
         Scheme::Ram => haul_files::pull_into(link, &Local::ram_disk().map_err(CopyError::Stopped)?, job, observer, cancel),
         Scheme::Gfarm => haul_files::pull_into(link, &gfarm(cancel)?, job, observer, cancel),
     }
@@ -153,14 +153,7 @@ fn one_scheme(paths: &[WirePath]) -> Result<Scheme, CopyError> {
     }
 }
 
-fn gfarm(cancel: &Cancel) -> Result<Gfarm, CopyError> {
-    Gfarm::open(cancel).map_err(|error| match error {
-        OpenError::Cancelled => CopyError::Cancelled,
-        error => unavailable(&chain(&error)),
-    })
-}
-
-fn unavailable(why: &str) -> CopyError {
+pub(crate) fn unavailable(why: &str) -> CopyError {
     CopyError::Stopped(Stop::Unavailable(PeerText::from(why)))
 }
 

@@ -17,24 +17,27 @@
 //! # Ok::<(), rustix::io::Errno>(())
 //! ```
 
-use std::collections::HashMap;
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread;
-use std::time::{Duration, Instant};
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
 
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+#[cfg(unix)]
+use unix::limit;
+#[cfg(unix)]
+pub use unix::{is_none_left, open_at, patiently, promptly};
+#[cfg(windows)]
+use windows::limit;
+#[cfg(windows)]
+pub use windows::{is_none_left, promptly};
 
 /// Most that one shelf holds: a directory is used for all its files one after the other, so more gain little.
 const MAX_KEPT: usize = 256;
 /// Least that one shelf holds, however many there are: with fewer each file would open its directory again.
 const MIN_KEPT: usize = 4;
-/// How long a copy waits for a descriptor that others have: as long as a daemon takes to miss a client that was killed.
-const PATIENCE: Duration = Duration::from_secs(12);
-/// How often it looks.
-const LOOK: Duration = Duration::from_millis(10);
 
 /// The shelves of this process.
 static SHELVES: Mutex<Vec<Weak<dyn Clear>>> = Mutex::new(Vec::new());
@@ -110,68 +113,13 @@ impl<V: Send + Sync + 'static> Default for Shelf<V> {
 
 /// What one shelf may hold.
 fn room() -> usize {
-    let limit = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let shelves = lock(&SHELVES).iter().filter(|shelf| shelf.strong_count() > 0).count().max(1);
-    (limit / 2 / shelves).clamp(MIN_KEPT, MAX_KEPT)
-}
-
-/// Whether the process, or the system, has no descriptor left.
-pub fn is_none_left(errno: Errno) -> bool {
-    matches!(errno, Errno::MFILE | Errno::NFILE)
-}
-
-/// Tries again where the process, or the system, has no descriptor left.
-///
-/// # Errors
-///
-/// What `open` says; `EMFILE` or `ENFILE` only after 12 s in which none became free.
-pub fn patiently<R>(mut open: impl FnMut() -> Result<R, Errno>) -> Result<R, Errno> {
-    let mut until = None;
-    loop {
-        match open() {
-            Err(errno) if is_none_left(errno) => {
-                let now = now();
-                if now >= *until.get_or_insert(now + PATIENCE) {
-                    return Err(errno);
-                }
-                if !clear_shelves() {
-                    thread::park_timeout(LOOK);
-                }
-            }
-            result => return result,
-        }
-    }
-}
-
-/// Tries once more where no descriptor is left, after what is on the shelves was closed: for who must not wait.
-///
-/// # Errors
-///
-/// What `open` says.
-pub fn promptly<R>(mut open: impl FnMut() -> Result<R, Errno>) -> Result<R, Errno> {
-    match open() {
-        Err(errno) if is_none_left(errno) && clear_shelves() => open(),
-        result => result,
-    }
-}
-
-/// As [`rustix::fs::openat`], [`patiently`].
-///
-/// # Errors
-///
-/// As [`patiently`].
-pub fn open_at(dir: impl AsFd, name: impl rustix::path::Arg + Copy, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
-    patiently(|| rustix::fs::openat(dir.as_fd(), name, flags | OFlags::CLOEXEC, mode))
+    (limit() / 2 / shelves).clamp(MIN_KEPT, MAX_KEPT)
 }
 
 /// Locks; what a thread that panicked has left can be used.
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[expect(clippy::disallowed_methods, reason = "how long it waits is real time")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 /// Closes what nobody uses at the moment; false where that was nothing.
@@ -184,8 +132,12 @@ fn clear_shelves() -> bool {
     closed
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
+    use std::os::fd::OwnedFd;
+
+    use rustix::io::Errno;
+
     use super::*;
 
     fn descriptor() -> Arc<OwnedFd> {

@@ -4,17 +4,18 @@
 
 mod note;
 
-use std::ffi::OsString;
+pub mod errno;
+mod path;
+
 use std::fmt;
 use std::io;
-use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
 
 use haul_units::PeerText;
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 pub use note::{ChangedFile, MAX_NOTES, Note};
+pub use errno::Errno;
+pub use path::WirePath;
 
 /// Who or what is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -259,12 +260,25 @@ pub enum Why {
         /// The system's error number.
         number: i32,
     },
+    /// No file can have this name on a Windows machine; told only to a peer that knows this.
+    CannotBeNamed,
+    /// Something there has this name, written another way, such as in other case, and the file system keeps only one of them; told only to a peer that knows this.
+    OtherSpelling,
 }
 
 impl Why {
     /// The reason in an error of the system.
     pub fn from_io(error: &io::Error) -> Self {
-        Self::Os(error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()))
+        Errno::from_io_error(error).unwrap_or(Errno::IO).into()
+    }
+
+    /// The same for a peer that knows none but those that there have always been.
+    pub fn plain(self) -> Self {
+        match self {
+            Self::CannotBeNamed => Errno::INVAL.into(),
+            Self::OtherSpelling => Errno::EXIST.into(),
+            why => why,
+        }
     }
 
     /// Whether nothing more can be written: a file system is full, or a user has all that he may have of it.
@@ -285,16 +299,20 @@ impl fmt::Display for Why {
             Self::Os(number) if *number == Errno::STALE.raw_os_error() => {
                 "another directory has taken its name (stale file handle)"
             }
-            Self::Os(number) => return f.write_str(&text(*number)),
+            Self::Os(number) => return f.write_str(&errno::text(*number)),
             Self::Attribute { name, number } if name.0.is_empty() => {
-                return write!(f, "extended attributes: {}", text(*number));
+                return write!(f, "extended attributes: {}", errno::text(*number));
             }
-            Self::Attribute { name, number } => return write!(f, "attribute {name}: {}", text(*number)),
+            Self::Attribute { name, number } => return write!(f, "attribute {name}: {}", errno::text(*number)),
             Self::TooMuchToDelete { most } => {
                 return write!(f, "has more than {most} names that the source has not: none was deleted");
             }
             Self::NotAllSeen => "not all that was copied can be seen there: nothing in it was deleted",
             Self::OtherFileSystem => "another file system is mounted there: not deleted",
+            Self::CannotBeNamed => "is a name that no file can have on Windows: not copied",
+            Self::OtherSpelling => {
+                "something there has this name in another spelling (upper and lower case are one there): not copied"
+            }
             Self::Changed => "changed while it was copied",
             Self::Special => "is a device, socket or named pipe: skipped",
             Self::DirectoryWithoutRecursive => "is a directory: not copied without -r",
@@ -312,48 +330,5 @@ impl fmt::Display for Why {
             Self::NoLength => "does not say how long it is: no part of it can be ordered",
             Self::ForeignStage => "has the name of a directory that haul makes, and is not this user's or not made by haul",
         })
-    }
-}
-
-/// The system's words for an error number, without the number.
-fn text(number: i32) -> String {
-    let mut text = io::Error::from_raw_os_error(number).to_string();
-    text.truncate(text.find(" (os error").unwrap_or(text.len()));
-    text
-}
-
-/// A path of any bytes that crosses the network. Prints with control characters and invalid UTF-8 escaped.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
-pub struct WirePath(pub Vec<u8>);
-
-impl WirePath {
-    /// As a path of this system.
-    pub fn to_path(&self) -> PathBuf {
-        PathBuf::from(OsString::from_vec(self.0.clone()))
-    }
-}
-
-impl From<&std::path::Path> for WirePath {
-    fn from(path: &std::path::Path) -> Self {
-        Self(path.as_os_str().as_encoded_bytes().to_vec())
-    }
-}
-
-impl fmt::Display for WirePath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = String::new();
-        if !haul_units::push_printable(&mut shown, &self.0, MAX_SHOWN) {
-            shown.push_str("...");
-        }
-        f.write_str(&shown)
-    }
-}
-
-/// Of a path, so many bytes are shown: the longest that a system takes, with half of it escaped.
-const MAX_SHOWN: usize = 16 << 10;
-
-impl fmt::Debug for WirePath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
     }
 }

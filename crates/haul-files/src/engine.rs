@@ -1,14 +1,11 @@
 //! The entry points: client and server, sender and receiver.
 
-use std::fs::{File, OpenOptions};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::destination::destination;
 use crate::expand::{Expanded, MAX_SOURCES, expand};
-use crate::job::{Access, Destination, Options, PullJob, PushJob, SourceSpec};
+use crate::job::{Destination, Options, PullJob, PushJob, SourceSpec};
 use crate::observe::{Asked, Event, Observer};
 use crate::protocol::{Hello, MAX_FRAME, Message, PATTERNS, Request, Term, VERSION, What};
 use crate::receive::{Expected, ReceiveJob, Target, receive};
@@ -16,7 +13,7 @@ use crate::report::Report;
 use crate::send::{Feed, Origin, SendJob, send};
 use crate::session::{self, Incoming, Session};
 use crate::store::unwritten::{self, Unwritten};
-use crate::store::{Local, Named, Place, Store};
+use crate::store::{Named, Place, Store};
 use crate::terms::{self, terms_of};
 use crate::transport::{Link, Transport};
 use haul_faults::{CopyError, Stop, WirePath};
@@ -24,14 +21,9 @@ use haul_names::{Chosen, Filter, MAX_CHOSEN, MAX_CHOSEN_BYTES, base_name, far_so
 use haul_units::Cancel;
 use haul_xattrs::Keep;
 
-/// Sends files from here to the server at the other end of `link`.
+/// Sends files of a store to the server at the other end of `link`.
 ///
 /// Blocks until all has arrived and is durable there. Problems with single files are in the report; an error means that the copy ended early.
-pub fn push<T: Transport>(link: Link<T>, job: &PushJob, observer: &dyn Observer, cancel: &Cancel) -> Result<Report, CopyError> {
-    push_from(link, &Local::own(), job, observer, cancel)
-}
-
-/// As [`push`], with the sources in any store.
 pub fn push_from<T: Transport, S: Store>(
     link: Link<T>,
     store: &S,
@@ -116,15 +108,9 @@ pub fn push_fed<T: Transport, S: Store>(
     })
 }
 
-/// Fetches files from the server at the other end of `link`.
+/// Fetches files from the server at the other end of `link` into a store.
 ///
-/// Blocks until all has arrived and is durable here. A destination that is a device or a named pipe is written like standard output.
-pub fn pull<T: Transport>(link: Link<T>, job: &PullJob, observer: &dyn Observer, cancel: &Cancel) -> Result<Report, CopyError> {
-    let store = Local::own();
-    pull_to(link, &store, job, |path, many, id| local_target(&store, path, many, id), observer, cancel)
-}
-
-/// As [`pull`], with the destination in any store.
+/// Blocks until all has arrived and is durable here.
 pub fn pull_into<T: Transport, S: Store>(
     link: Link<T>,
     store: &S,
@@ -135,7 +121,7 @@ pub fn pull_into<T: Transport, S: Store>(
     pull_to(link, store, job, |path, many, id| target(store, path, many, id), observer, cancel)
 }
 
-fn pull_to<T: Transport, S: Store>(
+pub(crate) fn pull_to<T: Transport, S: Store>(
     link: Link<T>,
     store: &S,
     job: &PullJob,
@@ -210,19 +196,7 @@ fn receive_or_look<T: Transport, S: Store>(
     receive(session, incoming, &Unwritten(store), job, meet)
 }
 
-/// Answers one request of the client at the other end of `link`, a push or a pull.
-///
-/// The caller has decided who the client is; `access` is what that client may do.
-pub fn serve<T: Transport>(
-    link: Link<T>,
-    access: &Access,
-    observer: &dyn Observer,
-    cancel: &Cancel,
-) -> Result<Report, CopyError> {
-    serve_store(link, &Local::of(access.clone()), observer, cancel)
-}
-
-/// As [`serve`], of any store: it decides what the client may do.
+/// Answers one request of the client at the other end of `link`, a push or a pull, of a store that decides what the client may do.
 pub fn serve_store<T: Transport, S: Store>(
     link: Link<T>,
     store: &S,
@@ -469,25 +443,8 @@ fn check_list<'a>(filter: &Filter, sources: impl IntoIterator<Item = &'a WirePat
     Ok(())
 }
 
-fn target<S: Store>(store: &S, path: &Path, many: bool, job: &[u8; 32]) -> Result<Target<S::Dir>, CopyError> {
+pub(crate) fn target<S: Store>(store: &S, path: &Path, many: bool, job: &[u8; 32]) -> Result<Target<S::Dir>, CopyError> {
     destination(store, &path.into(), many, job).map(Target::Tree).map_err(CopyError::Stopped)
-}
-
-/// A destination of this machine: a device or a named pipe is a stream.
-fn local_target(store: &Local, path: &Path, many: bool, job: &[u8; 32]) -> Result<Target<OwnedFd>, CopyError> {
-    let Some(device) = special(path) else { return target(store, path, many, job) };
-    let file = device
-        .map_err(|error| CopyError::Stopped(Stop::Destination { path: path.into(), why: haul_faults::Why::from_io(&error) }))?;
-    match Destination::stream(file) {
-        Destination::Stdout(stream) => Ok(Target::Stream(stream)),
-        Destination::Path(_) => target(store, path, many, job),
-    }
-}
-
-/// A character device or named pipe, open for writing.
-fn special(path: &Path) -> Option<std::io::Result<File>> {
-    let kind = path.metadata().ok()?.file_type();
-    (kind.is_char_device() || kind.is_fifo()).then(|| OpenOptions::new().write(true).open(path))
 }
 
 /// What a source of this side is.

@@ -6,10 +6,8 @@
 
 use std::ops::ControlFlow;
 
-use rustix::io::Errno;
-
 use crate::store::{Named, Store, StoreError};
-use haul_faults::{CopyError, Fault, FileProblem, Why, WirePath};
+use haul_faults::{CopyError, Errno, Fault, FileProblem, Why, WirePath};
 use haul_names::{Pattern, is_pattern};
 
 /// Most sources in one request, and most matches.

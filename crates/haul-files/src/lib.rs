@@ -43,12 +43,15 @@ mod destination;
 mod dirs;
 mod engine;
 mod expand;
+#[cfg(unix)]
+mod here;
 mod job;
 pub mod journal;
 mod locks;
 mod observe;
 mod order;
 mod outcome;
+mod process;
 pub mod protocol;
 mod receive;
 mod report;
@@ -60,12 +63,14 @@ mod terms;
 mod transport;
 pub mod walk;
 
-pub use engine::{Asking, pull, pull_into, push, push_fed, push_from, serve, serve_asked, serve_store};
+pub use engine::{Asking, pull_into, push_fed, push_from, serve_asked, serve_store};
 pub use haul_faults::{ChangedFile, CopyError, Fault, FileProblem, MAX_NOTES, Note, Stop, Why, WirePath};
 pub use haul_names::{Chosen, ChosenError, Filter, FilterError, MAX_ALL_PATTERNS, MAX_PATTERN, MAX_PATTERNS, RuleError, rules};
 pub use haul_pieces::block;
 pub use haul_units::Cancel;
 pub use haul_xattrs::Keep;
+#[cfg(unix)]
+pub use here::{pull, push, serve};
 pub use job::{
     Access, Changed, Delete, Destination, Export, Options, Ownership, PullJob, PushJob, Same, SourceSpec, Stream, Verify,
 };
@@ -75,6 +80,7 @@ pub use protocol::{Change, Would};
 pub use receive::limit_remembered;
 pub use report::{MAX_PROBLEMS, ReadBack, Report, Verified, Waits};
 pub use send::{Fed, Feed, Thing};
-pub use store::local::Discarded;
-pub use store::{Interrupted, Local, Store, StoreError};
+#[cfg(unix)]
+pub use store::Local;
+pub use store::{Discarded, Interrupted, Store, StoreError};
 pub use transport::{BlockRx, BlockTx, Left, Link, Transport};

@@ -87,6 +87,8 @@ pub const ROOMS: u64 = 1 << 13;
 pub const ELSEWHERE: u64 = 1 << 14;
 /// Feature: takes [`Term::Keep`], and then a [`Message::Attributes`].
 pub const ATTRIBUTES: u64 = 1 << 15;
+/// Feature: understands [`Why::CannotBeNamed`] and [`Why::OtherSpelling`].
+pub const SPELLINGS: u64 = 1 << 16;
 /// Features of this program, one bit each.
 pub const FEATURES: u64 = PATTERNS
     | UNDER_WAY
@@ -103,7 +105,8 @@ pub const FEATURES: u64 = PATTERNS
     | PACES
     | ROOMS
     | ELSEWHERE
-    | ATTRIBUTES;
+    | ATTRIBUTES
+    | SPELLINGS;
 /// Largest frame in bytes, the length left out: the longest command line that a system takes fits into a [`Request`].
 pub const MAX_FRAME: usize = 4 << 20;
 /// Longest target of a symbolic link in bytes.

@@ -13,7 +13,7 @@ use haul_units::Bytes;
 use crate::clock::{self, POLL};
 use crate::locks::lock;
 use crate::observe::{Event, Observer};
-use crate::protocol::{self, Message};
+use crate::protocol::{self, Message, SPELLINGS};
 use crate::report::{MAX_PROBLEMS, Report};
 use crate::transport::{Link, Transport};
 use haul_faults::{CopyError, Fault, FileProblem, MAX_NOTES, Note, Why};
@@ -242,8 +242,11 @@ impl<T: Transport> Session<'_, T> {
     }
 
     /// Notes a problem of this side and tells the peer.
-    pub(crate) fn problem(&self, problem: FileProblem) -> Result<(), CopyError> {
+    pub(crate) fn problem(&self, mut problem: FileProblem) -> Result<(), CopyError> {
         self.note(problem.clone());
+        if !self.peer_has(SPELLINGS) {
+            problem.why = problem.why.plain();
+        }
         self.say(&Message::Problem(problem))
     }
 

@@ -40,7 +40,8 @@
 //! ([`Local::interrupted_in`], [`Local::discard_in`]), is asked of local directories. The umask and the user whose owners and modes may be kept are those of this process.
 
 mod error;
-pub(crate) mod local;
+#[cfg(unix)]
+mod local;
 pub(crate) mod unwritten;
 
 use std::ops::ControlFlow;
@@ -49,20 +50,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_units::{Bytes, Cancel};
+use serde::{Deserialize, Serialize};
 
 use crate::block::Hash;
 use crate::job::Ownership;
 use crate::journal::{Made, Record, Source};
 use crate::stamp::Stamp;
-use haul_faults::{Stop, WirePath};
+use haul_faults::{Stop, Why, WirePath};
 use haul_xattrs::{Attribute, Failed, Keep, Outcome, Wanted};
 
 pub use error::StoreError;
 pub use haul_names::{Scheme, base_name, is_plain_name, is_reserved, stage_name};
-pub use local::{Local, umask};
+#[cfg(unix)]
+pub use local::Local;
+
+pub use crate::process::umask;
 
 /// Up to this many parts or directories are worth a sync each, which leaves other writers alone; with more of them all of the store is synced.
 pub const FEW: usize = 8;
+
+/// Names at the top that a journal tells.
+pub const MAX_TOPS: usize = 4;
 
 /// A place where files are.
 pub trait Store: Send + Sync {
@@ -398,6 +406,20 @@ pub struct Interrupted {
     pub idle: Duration,
     /// It is no interrupted copy: one works on it.
     pub running: bool,
+}
+
+/// What became of an interrupted copy that was to be discarded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Discarded {
+    /// What it had kept is gone.
+    Removed,
+    /// It stays: a copy works on it.
+    Running,
+    /// It stays: it holds something that haul did not put there.
+    Foreign,
+    /// It could not be removed.
+    Failed(Why),
 }
 
 /// Room in a store.

@@ -1,4 +1,5 @@
 //! The examples run.
+#![cfg(unix)]
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 #[path = "../examples/copy_in_memory.rs"]

@@ -1,4 +1,5 @@
 //! What a client makes a daemon remember of one file. A process of its own: all clients of a process share what there is.
+#![cfg(unix)]
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 use haul_files::block::{Piece, hash, seal};

@@ -4,14 +4,14 @@
 //! one that begins with `!` takes back in what an earlier one left out, but nothing below a directory that is left out. The sources themselves can be left out too.
 //! The language and its matching are those of the crate `ignore`, which turns all patterns into one automaton: a name costs time in proportion to its length and theirs, never more.
 
-use std::os::unix::ffi::OsStrExt;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::{ffi::OsStr, fmt};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::chosen::Chosen;
+use crate::system::os_str;
 
 /// Most patterns of a copy: several times those of the longest `.gitignore` that is in use.
 pub const MAX_PATTERNS: usize = 1024;
@@ -115,7 +115,7 @@ impl Filter {
     /// Whether a thing is left out whose path below the target this is. What is in a directory that is left out is for the caller to leave out.
     pub fn leaves_out(&self, path: &[u8], is_directory: bool) -> bool {
         let Some(patterns) = self.patterns.as_ref().filter(|_| !path.is_empty()) else { return false };
-        patterns.matcher.matched(Path::new(OsStr::from_bytes(path)), is_directory).is_ignore()
+        patterns.matcher.matched(Path::new(&os_str(path)), is_directory).is_ignore()
     }
 
     /// The path of `name` in the directory at `parent`, if it matters.

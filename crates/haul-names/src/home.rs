@@ -3,9 +3,9 @@
 //! Other homes are what the system's database of users says (a static program asks /etc/passwd alone). A word behind `~` that is nobody's name is part of a
 //! file's name, as with a shell; `./~user` is that always.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+
+use crate::system::{home_of, os_str};
 
 /// The path that `spelled` is for an account with this home.
 pub fn at_home(home: &Path, spelled: &[u8]) -> PathBuf {
@@ -18,21 +18,18 @@ pub fn at_home(home: &Path, spelled: &[u8]) -> PathBuf {
         [b'~', user @ ..] => home_of(user),
         _ => None,
     };
-    let Some(start) = start else { return home.join(OsStr::from_bytes(spelled)) };
+    let Some(start) = start else { return home.join(os_str(spelled)) };
     let slashes = rest.iter().take_while(|&&byte| byte == b'/').count();
     match rest.get(slashes..) {
-        Some(rest) if !rest.is_empty() => start.join(OsStr::from_bytes(rest)),
+        Some(rest) if !rest.is_empty() => start.join(os_str(rest)),
         _ => start,
     }
 }
 
-fn home_of(user: &[u8]) -> Option<PathBuf> {
-    let user = std::str::from_utf8(user).ok()?;
-    nix::unistd::User::from_name(user).ok().flatten().map(|user| user.dir)
-}
-
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
+    use std::os::unix::ffi::OsStrExt as _;
+
     use super::*;
 
     /// What /etc/passwd says of a user who is everywhere.

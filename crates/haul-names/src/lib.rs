@@ -10,6 +10,7 @@
 //! | [`Chosen`] | what is meant one by one: a list of paths |
 //! | [`job_id`], [`stage_id`], [`stage_name`] | what a copy is called, so that its next run finds what it has kept |
 //! | [`sum_line`] | a line of a list of checksums |
+//! | [`os_str`] | what a name is to the system |
 //! | [`Names`] | millions of short names in little memory |
 //!
 //! Names are bytes. Everything here takes what a peer may send: it is bounded, and costs time in proportion to its length.
@@ -23,6 +24,7 @@ mod pattern;
 mod plain;
 mod rules;
 mod sums;
+mod system;
 
 pub use chosen::{Chosen, ChosenError, MAX_CHOSEN, MAX_CHOSEN_BYTES, MAX_CHOSEN_PATH};
 pub use filter::{Filter, FilterError, MAX_ALL_PATTERNS, MAX_PATTERN, MAX_PATTERNS};
@@ -33,3 +35,4 @@ pub use pattern::{Pattern, is_pattern};
 pub use plain::{MAX_NAME, STAGE_PREFIX, Scheme, base_name, is_plain_name, is_reserved, path_of};
 pub use rules::{RuleError, rules};
 pub use sums::sum_line;
+pub use system::os_str;

@@ -1,8 +1,8 @@
 //! Names and paths as bytes: what one is called, and which a peer may give.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+
+use crate::system::os_str;
 
 /// Longest name of one directory entry in bytes.
 pub const MAX_NAME: usize = 255;
@@ -60,7 +60,7 @@ pub fn is_reserved(name: &[u8]) -> bool {
 
 /// A path from bytes.
 pub fn path_of(bytes: Vec<u8>) -> PathBuf {
-    PathBuf::from(OsString::from_vec(bytes))
+    PathBuf::from(os_str(&bytes).into_owned())
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use haul::{Bytes, Connection, Fingerprint};
 
 use crate::allocator;
 use crate::greeting::Refusal;
+use crate::system::memory_bytes;
 
 /// How many clients there may be.
 #[derive(Debug, Clone, Copy)]
@@ -36,8 +37,7 @@ pub enum Memory {
 impl Memory {
     /// One part of so many of this machine's memory, for all clients together.
     pub fn part_of_machine(part: u64) -> Self {
-        let machine = rustix::system::sysinfo();
-        Self::Shared(Bytes((machine.totalram as u64).saturating_mul(machine.mem_unit.into()) / part.max(1)))
+        Self::Shared(Bytes(memory_bytes() / part.max(1)))
     }
 
     /// The window of each of so many connections; none if that is too little for any use.

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::clock;
 use crate::limit::{Limit, LimitError};
+use crate::system::local_minute;
 
 /// Most windows: more than anybody has shifts.
 const MAX_WINDOWS: usize = 48;
@@ -80,14 +81,7 @@ impl LimitByHours {
 
 /// The time of day at a place: minutes since midnight at so many seconds since 1970, by the machine's zone or `TZ`.
 pub fn minute_of_day(unix_seconds: u64) -> u16 {
-    let seconds = libc::time_t::try_from(unix_seconds).unwrap_or_default();
-    // SAFETY: a `tm` is numbers and a pointer, for all of which zero is a value; it is plain data that the call writes to, and the pointer is not used.
-    let (local, found) = unsafe {
-        let mut local: libc::tm = std::mem::zeroed();
-        let found = libc::localtime_r(&raw const seconds, &raw mut local);
-        (local, !found.is_null())
-    };
-    let minute = if found { i64::from(local.tm_hour) * 60 + i64::from(local.tm_min) } else { seconds / 60 };
+    let minute = local_minute(unix_seconds).unwrap_or_else(|| (unix_seconds / 60) as i64);
     minute.rem_euclid(DAY.into()) as u16
 }
 

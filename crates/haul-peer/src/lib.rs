@@ -109,6 +109,7 @@ mod rule;
 pub mod secret;
 mod ssh;
 mod state;
+mod system;
 mod target;
 mod tcp_info;
 mod tell;
@@ -144,6 +145,7 @@ pub use ssh::{
     find_answer, greeting_in, quoted_word, resolve, spawn, spawn_apart, ssh_names,
 };
 pub use state::{StateDir, StateError};
+pub use system::os_str;
 pub use target::{MAX_NAME, Target, TargetError, TargetHost, fields, parse_port};
 pub use tcp_info::TcpInfo;
 pub use tell::{Nobody, Outage, Tell};

@@ -6,10 +6,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+
+use crate::system::{is_path_here, os_str};
 
 /// The port that `haul serve` listens on unless told otherwise.
 pub const DAEMON_PORT: u16 = 7700;
@@ -82,7 +83,7 @@ pub enum OperandError {
 impl Operand {
     /// Understands one operand.
     pub fn parse(text: &OsStr) -> Result<Self, OperandError> {
-        let bytes = text.as_bytes();
+        let bytes = text.as_encoded_bytes();
         if bytes.is_empty() {
             return Err(OperandError::Empty);
         }
@@ -96,14 +97,14 @@ impl Operand {
                 _ => Err(OperandError::UnknownScheme(shown(text))),
             };
         }
-        if STORES.iter().any(|store| bytes.starts_with(store.as_bytes())) {
+        if is_path_here(bytes) || STORES.iter().any(|store| bytes.starts_with(store.as_bytes())) {
             return Ok(Self::Local(PathBuf::from(text)));
         }
         match host_and_path(bytes) {
             None => Ok(Self::Local(PathBuf::from(text))),
             Some((authority, path)) => {
                 let (user, host) = user_and_host(authority);
-                Ok(Self::Ssh(SshHost::new(user, host, None, text)?, OsStr::from_bytes(path).to_owned()))
+                Ok(Self::Ssh(SshHost::new(user, host, None, text)?, os_str(path).into_owned()))
             }
         }
     }
@@ -117,7 +118,7 @@ impl Operand {
 impl SshHost {
     /// `[user@]host`, as ssh takes it.
     pub fn parse(text: &OsStr) -> Result<Self, OperandError> {
-        let (user, host) = user_and_host(text.as_bytes());
+        let (user, host) = user_and_host(text.as_encoded_bytes());
         Self::new(user, host, None, text)
     }
 
@@ -128,7 +129,7 @@ impl SshHost {
         if !sound(host) || !user.is_none_or(sound) {
             return Err(OperandError::BadHost(shown(whole)));
         }
-        Ok(Self { user: user.map(|user| OsStr::from_bytes(user).to_owned()), host: OsStr::from_bytes(host).to_owned(), port })
+        Ok(Self { user: user.map(|user| os_str(user).into_owned()), host: os_str(host).into_owned(), port })
     }
 }
 
@@ -188,7 +189,7 @@ impl fmt::Display for Operand {
             Self::Local(path) => write!(f, "{}", path.display()),
             Self::Ssh(host, path) => {
                 let path = Path::new(path).display();
-                let brackets = host.host.as_bytes().contains(&b':');
+                let brackets = host.host.as_encoded_bytes().contains(&b':');
                 let (open, close) = if brackets { ("[", "]") } else { ("", "") };
                 let user = host.user.as_ref().map(|user| format!("{}@", user.display())).unwrap_or_default();
                 let name = format!("{user}{open}{}{close}", host.host.display());
@@ -241,7 +242,7 @@ fn ssh_address(rest: &[u8], whole: &OsStr) -> Result<Operand, OperandError> {
     let (user, host) = user_and_host(authority);
     let user = user.map(|user| unescaped(user, whole)).transpose()?;
     let (host, port) = ssh_host_and_port(host, whole)?;
-    let path = OsString::from_vec(unescaped(path, whole)?);
+    let path = os_str(&unescaped(path, whole)?).into_owned();
     Ok(Operand::Ssh(SshHost::new(user.as_deref(), host, port, whole)?, path))
 }
 
@@ -273,7 +274,7 @@ fn daemon_address(rest: &[u8], whole: &OsStr) -> Result<Operand, OperandError> {
     if path.iter().all(|&b| b == b'/') {
         return Err(OperandError::NoRoot(shown(whole)));
     }
-    Ok(Operand::Daemon(host, OsString::from_vec(path)))
+    Ok(Operand::Daemon(host, os_str(&path).into_owned()))
 }
 
 /// The path is without the slash that ends the authority: `scp://host/path` is relative to the home directory, `scp://host//path` is not.
@@ -309,6 +310,9 @@ fn shown(text: &OsStr) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(unix)]
+    use std::os::unix::ffi::OsStrExt as _;
+
     use super::*;
 
     fn parsed(text: &str) -> Result<Operand, OperandError> {
@@ -394,6 +398,7 @@ mod tests {
         assert!(matches!(parsed("sftp://host/x"), Err(OperandError::UnknownScheme(_))));
     }
 
+    #[cfg(unix)]
     #[test]
     fn names_need_not_be_text() {
         let name = OsStr::from_bytes(b"host:\xff\xfe");

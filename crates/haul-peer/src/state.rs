@@ -2,12 +2,12 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+
+use crate::system::{config_dir, make_private};
 
 /// There is no directory for keys: none was named, and the environment knows none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -19,10 +19,9 @@ pub struct StateError;
 pub struct StateDir(PathBuf);
 
 impl StateDir {
-    /// The directory named by `--state`, else `$XDG_CONFIG_HOME/haul`, else `/etc/haul` for root and `~/.config/haul` for others.
+    /// The directory named by `--state`, else `$XDG_CONFIG_HOME/haul`, else `/etc/haul` for root and `~/.config/haul` for others, or `%APPDATA%\haul` on Windows.
     pub fn find(named: Option<&Path>) -> Result<Self, StateError> {
-        let root = rustix::process::geteuid().is_root();
-        choose(named, env::var_os("XDG_CONFIG_HOME"), env::var_os("HOME"), root).map(Self).ok_or(StateError)
+        choose(named, env::var_os("XDG_CONFIG_HOME"), config_dir).map(Self).ok_or(StateError)
     }
 
     /// The directory.
@@ -32,7 +31,7 @@ impl StateDir {
 
     /// Makes the directory, for its owner alone.
     pub fn create(&self) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.0)
+        make_private(&self.0)
     }
 
     /// The private key of this user or machine.
@@ -56,36 +55,30 @@ impl StateDir {
     }
 }
 
-fn choose(named: Option<&Path>, xdg: Option<OsString>, home: Option<OsString>, root: bool) -> Option<PathBuf> {
+fn choose(named: Option<&Path>, xdg: Option<OsString>, usual: impl FnOnce() -> Option<PathBuf>) -> Option<PathBuf> {
     if let Some(named) = named {
         return Some(named.to_owned());
     }
-    // XDG base directory specification: a relative path is to be ignored.
-    let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
-    if let Some(xdg) = xdg.and_then(absolute) {
-        return Some(xdg.join("haul"));
+    match xdg.map(PathBuf::from).filter(|path| path.is_absolute()) {
+        Some(xdg) => Some(xdg.join("haul")),
+        None => usual(),
     }
-    if root {
-        return Some(PathBuf::from("/etc/haul"));
-    }
-    home.and_then(absolute).map(|home| home.join(".config/haul"))
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
-    fn chosen(named: Option<&str>, xdg: &str, home: &str, root: bool) -> Option<String> {
-        let value = |text: &str| (!text.is_empty()).then(|| OsString::from(text));
-        choose(named.map(Path::new), value(xdg), value(home), root).map(|path| path.display().to_string())
+    fn chosen(named: Option<&str>, xdg: &str) -> Option<String> {
+        let xdg = (!xdg.is_empty()).then(|| OsString::from(xdg));
+        choose(named.map(Path::new), xdg, || Some("/usual".into())).map(|path| path.display().to_string())
     }
 
     #[test]
     fn the_named_directory_wins_then_xdg_then_the_user() {
-        assert_eq!(chosen(Some("here"), "/x", "/h", true).as_deref(), Some("here"));
-        assert_eq!(chosen(None, "/x", "/h", true).as_deref(), Some("/x/haul"));
-        assert_eq!(chosen(None, "", "/root", true).as_deref(), Some("/etc/haul"));
-        assert_eq!(chosen(None, "relative", "/h", false).as_deref(), Some("/h/.config/haul"));
-        assert_eq!(chosen(None, "", "", false), None);
+        assert_eq!(chosen(Some("here"), "/x").as_deref(), Some("here"));
+        assert_eq!(chosen(None, "/x").as_deref(), Some("/x/haul"));
+        assert_eq!(chosen(None, "").as_deref(), Some("/usual"));
+        assert_eq!(chosen(None, "relative").as_deref(), Some("/usual"));
     }
 }

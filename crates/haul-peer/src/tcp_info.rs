@@ -1,11 +1,12 @@
 //! What the kernel tells of a TCP connection.
 
-use std::io;
-use std::os::fd::AsRawFd;
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
 use std::time::Duration;
 
-/// Larger than any kernel's `struct tcp_info` of today.
-const INFO_BYTES: usize = 512;
 /// Offset of `tcpi_min_rtt` in Linux's `struct tcp_info` (include/uapi/linux/tcp.h).
 const MIN_RTT: usize = 148;
 
@@ -16,21 +17,6 @@ pub struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// Asks the kernel; an error where the socket is not one of TCP.
-    pub fn of(stream: &impl AsRawFd) -> io::Result<Self> {
-        let mut bytes = vec![0_u8; INFO_BYTES];
-        let mut len = INFO_BYTES as libc::socklen_t;
-        // SAFETY: the kernel writes at most `len` bytes, which `bytes` has, and puts into `len` how many.
-        let result = unsafe {
-            libc::getsockopt(stream.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, bytes.as_mut_ptr().cast(), &raw mut len)
-        };
-        if result != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        bytes.truncate(len as usize);
-        Ok(Self { bytes })
-    }
-
     /// Of these bytes, for instance of an older kernel.
     pub const fn from_bytes(bytes: Vec<u8>) -> Self {
         Self { bytes }

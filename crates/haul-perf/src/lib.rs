@@ -66,6 +66,7 @@ mod clock;
 mod data_port;
 mod document;
 mod flow;
+mod kernel;
 pub mod mesh;
 mod meter;
 mod plan;

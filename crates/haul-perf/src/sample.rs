@@ -8,6 +8,8 @@ use haul::{Connection, PathStats, Stats};
 use haul_units::PeerText;
 use serde::{Deserialize, Serialize};
 
+use crate::kernel::processor_time;
+
 /// A path as its sender sees it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -224,29 +226,17 @@ pub struct CpuWatch {
 impl CpuWatch {
     /// From now on.
     pub fn start() -> Self {
-        Self { started: crate::clock::now(), before: used() }
+        Self { started: crate::clock::now(), before: processor_time() }
     }
 
     /// Since the start.
     pub fn read(&self) -> CpuUse {
         let elapsed = (crate::clock::now() - self.started).as_secs_f64().max(1e-6);
-        let (user, system) = used();
+        let (user, system) = processor_time();
         let percent = |now: Duration, before: Duration| now.saturating_sub(before).as_secs_f64() / elapsed * 100.0;
         let (user, system) = (percent(user, self.before.0), percent(system, self.before.1));
         CpuUse { total: user + system, user, system }
     }
-}
-
-/// Processor time of all threads so far: in the program, in the kernel.
-fn used() -> (Duration, Duration) {
-    // SAFETY: all zero is a valid rusage, which the call fills.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
-        usage
-    };
-    let duration = |time: libc::timeval| Duration::new(time.tv_sec.max(0) as u64, time.tv_usec.max(0) as u32 * 1000);
-    (duration(usage.ru_utime), duration(usage.ru_stime))
 }
 
 #[cfg(test)]

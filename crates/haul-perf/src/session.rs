@@ -18,6 +18,7 @@ use haul_units::{Cancel, PeerText};
 
 use super::data_port::{COOKIE_BYTES, DataPort};
 use super::flow::{CongestionError, set_congestion};
+use super::kernel;
 use super::plan::{Direction, MAX_TIME, PlanError, Role};
 use super::results::{Done, Total};
 use super::roles::{Carrier, Roles, Told};
@@ -418,9 +419,7 @@ fn is_listed(name: &str, list: &str) -> bool {
 /// A name that nobody guesses.
 fn cookie() -> io::Result<String> {
     let mut bytes = [0_u8; COOKIE_BYTES / 2];
-    if rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())? < bytes.len() {
-        return Err(io::Error::other("the system has no randomness"));
-    }
+    kernel::random(&mut bytes)?;
     Ok(data_encoding::HEXLOWER.encode(&bytes))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! - [`program`]: the standard streams of two programs, or of one here and a command over there, become one: pipes between hosts, remote commands, what rsync and git need.
 //! - [`proxy`]: TCP connections to a port here go on from there, thousands of them over one haul connection; either side may have the ports.
-//! - [`rsync`]: rsync with another remote shell.
+//! - `rsync`: rsync with another remote shell.
 //!
 //! [`haul_peer::Connector`] makes the connection: through ssh, which has [`program::serve_account`] or [`proxy::serve_account`] started over there by `haul remote`, or to a
 //! [`program::Listener`] or [`proxy::Server`] that checks keys.
@@ -45,6 +45,7 @@
 mod clock;
 pub mod program;
 pub mod proxy;
+#[cfg(unix)]
 pub mod rsync;
 mod visits;
 

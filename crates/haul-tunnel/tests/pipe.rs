@@ -1,4 +1,5 @@
 //! Streams of two programs, joined over a real connection on loopback.
+#![cfg(unix)]
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};

@@ -3,7 +3,8 @@
 //! A *train* is a run of datagrams of one size (the last may be shorter) that lie one after the other in one buffer and go to one
 //! address. On Linux one `sendmsg` hands a whole train to the kernel (UDP_SEGMENT) and one `recvmmsg` takes several whole trains
 //! (UDP_GRO). Where the system or the interface refuses the offload, the socket notices it on the first refused train and sends single
-//! datagrams from then on; callers see no difference. On other systems every datagram travels alone.
+//! datagrams from then on; callers see no difference. On Windows a train goes out whole where
+//! the system takes it (UDP_SEND_MSG_SIZE); on other systems every datagram travels alone.
 //!
 //! ```
 //! use haul_udp::{Batch, Options, Outgoing, Sent, Socket};

@@ -1,4 +1,6 @@
-//! Trains on systems without offload: every datagram travels alone.
+//! Trains on other systems than Linux: every datagram travels alone, unless the system says that it cuts trains itself.
+
+mod own;
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -6,21 +8,23 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use socket2::MaybeUninitSlice;
+use socket2::{MaybeUninitSlice, SockAddr};
 
 use crate::system::{Options, SEND_PATIENCE, System};
 use crate::train::{Outgoing, Received, SLOT_BYTES, Sent};
 
+/// How often a receiver that waits looks whether it was stopped.
+const LOOK: Duration = Duration::from_millis(200);
+
 impl System {
-    pub(crate) fn set_system_options(&self, _options: Options) -> io::Result<()> {
-        self.segment_offload.store(false, Ordering::Relaxed);
+    pub(crate) fn set_system_options(&self, options: Options) -> io::Result<()> {
+        self.segment_offload.store(options.segment_offload && own::takes_trains(&self.inner), Ordering::Relaxed);
+        own::forbid_fragments(&self.inner, self.ipv6);
         self.inner.set_write_timeout(Some(SEND_PATIENCE))
     }
 
-    /// What was never forbidden here.
-    #[expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "as on systems that forbid it")]
     pub(crate) fn allow_fragmentation(&self) -> io::Result<()> {
-        Ok(())
+        own::allow_fragments(&self.inner, self.ipv6)
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "as where a send can show that the socket is unusable")]
@@ -28,8 +32,28 @@ impl System {
         if outgoing.train.is_empty() {
             return Ok(self.send_datagram(&[], outgoing.to));
         }
+        if outgoing.train.len() > outgoing.segment_bytes
+            && self.segment_offload.load(Ordering::Relaxed)
+            && let Some(sent) = self.send_whole(outgoing)
+        {
+            return Ok(sent);
+        }
         let mut sent = outgoing.train.chunks(outgoing.segment_bytes).map(|datagram| self.send_datagram(datagram, outgoing.to));
         Ok(sent.find(|sent| !matches!(sent, Sent::Taken)).unwrap_or(Sent::Taken))
+    }
+
+    /// Hands a train to the system whole; none where it was refused for being one: then trains are cut here from now on.
+    fn send_whole(&self, outgoing: &Outgoing<'_>) -> Option<Sent> {
+        let to = (self.peer != Some(outgoing.to)).then(|| SockAddr::from(outgoing.to));
+        match own::send(&self.inner, outgoing.train, outgoing.segment_bytes, to.as_ref()) {
+            Ok(()) => Some(Sent::Taken),
+            Err(error) if is_about_trains(&error) => {
+                tracing::debug!(%error, "no trains");
+                self.segment_offload.store(false, Ordering::Relaxed);
+                None
+            }
+            Err(error) => Some(Sent::Lost(error)),
+        }
     }
 
     fn send_datagram(&self, datagram: &[u8], to: SocketAddr) -> Sent {
@@ -47,7 +71,8 @@ impl System {
 
     pub(crate) fn receive_trains(&self, batch: &mut Batch, patience: Option<Duration>) -> io::Result<usize> {
         batch.from = None;
-        (batch.len, batch.from) = self.take_datagram(&mut batch.buffer, patience)?;
+        // Who waits without end looks now and then whether it was stopped: not every system lets a socket wake itself.
+        (batch.len, batch.from) = self.take_datagram(&mut batch.buffer, Some(patience.unwrap_or(LOOK)))?;
         Ok(1)
     }
 
@@ -84,6 +109,11 @@ impl System {
         }
         let _ = self.inner.send_to(&[], &to.into());
     }
+}
+
+/// Whether a train was refused for what it is: too large a datagram, a wrong argument, no such option, no such operation.
+fn is_about_trains(error: &io::Error) -> bool {
+    is_too_big(error) || matches!(error.raw_os_error(), Some(10022 | 10042 | 10045)) || error.kind() == io::ErrorKind::Unsupported
 }
 
 fn is_too_big(error: &io::Error) -> bool {

@@ -6,36 +6,12 @@ use rustix::fs::{FileType, Mode, XattrFlags, chmod, fstat, removexattr, setxattr
 use rustix::io::Errno;
 
 use crate::read::{kept_of, path_of, there};
-use crate::{Attribute, Failed, Keep, Namespace, Reach};
+use crate::{Attribute, Failed, Keep, Namespace, Outcome, Reach, Wanted};
 
 /// What a label of the system is called, which cannot be removed, only be another one.
 const LABEL: &[u8] = b"security.selinux";
 /// The owner may write.
 const OWNER_WRITES: u32 = 0o200;
-
-/// What a thing is to have.
-#[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
-    /// All of it, by the names.
-    pub list: &'a [Attribute],
-    /// What of it counts.
-    pub keep: Keep,
-    /// Whose right it is to set it.
-    pub reach: Reach,
-    /// Permission bits, 0..=0o777, of a thing that was there before; none: they are right, or become so later. Only where ACLs count.
-    pub mode: Option<u32>,
-    /// Whether it is done, or only looked at.
-    pub writes: bool,
-}
-
-/// What became of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Outcome {
-    /// Something was another, or would have been.
-    pub changed: bool,
-    /// Some of the list is left out, for lack of the right.
-    pub left_out: bool,
-}
 
 /// Gives a thing what it is to have, and takes from it what it has besides. What can be done is done, and the first that cannot is the error.
 pub fn apply(on: impl AsFd, wanted: &Wanted<'_>) -> Result<Outcome, Failed> {

@@ -4,18 +4,26 @@
 //! which Linux keeps as two attributes of the namespace `system`. What the destination has besides goes, within the same bounds. Other attributes of `system` are
 //! never touched, and neither are namespaces that some file system has for itself.
 //!
+//! Reading and setting is there on Unix; what may be said of it, everywhere.
+//!
 //! A peer is believed nothing: [`check`] bounds number, names and values, and the shape of an ACL, before anything is remembered of it.
 
 mod acl;
+#[cfg(unix)]
 mod apply;
+#[cfg(unix)]
 mod read;
+mod wanted;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use apply::{Outcome, Wanted, apply, mirror};
+#[cfg(unix)]
+pub use apply::{apply, mirror};
+#[cfg(unix)]
 pub use read::read;
+pub use wanted::{Outcome, Wanted};
 
 /// Most attributes of one thing. Linux gives the names of 64 KiB, of which a useful one has a dozen bytes.
 pub const MAX_COUNT: usize = 1024;
@@ -131,6 +139,7 @@ fn namespace(name: &[u8]) -> Option<Namespace> {
     }
 }
 
+#[cfg(unix)]
 impl Namespace {
     /// Whether it is copied by somebody with this reach.
     const fn is_kept(self, keep: Keep, reach: Reach) -> bool {
@@ -142,5 +151,5 @@ impl Namespace {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;

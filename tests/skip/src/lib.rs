@@ -4,12 +4,15 @@
 //! On somebody's own machine that is a line to read. In CI, for which `scripts/setup.sh` installs what tests need, it is an
 //! error: else nobody would see what is not tested.
 
+#[cfg(unix)]
+mod turn;
+
 use std::fmt::Display;
-use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::{env, thread};
 
-use rustix::fs::{FlockOperation, flock};
+#[cfg(unix)]
+pub use turn::kernel_tcp_turn;
 
 /// Says that the test that calls this is skipped, or a part of it, and why: what is missing, and what brings it, as in
 /// `rsync is not installed (make setup)`. `cargo xtask test` repeats these lines at its end.
@@ -28,20 +31,6 @@ pub fn skip(why: impl Display) {
 /// The same where `scripts/setup.sh` cannot bring everywhere what is missing, such as docker's client: a line in CI too.
 pub fn skip_in_ci_too(why: impl Display) {
     let _ = said(&why, thread::current().name(), false).map(|line| print(&line));
-}
-
-/// The turn of a test that changes how the kernel's TCP behaves, which all of the machine sees: waited for, and held until it is dropped. None where `possible` says that
-/// it cannot be changed; that is said.
-#[track_caller]
-pub fn kernel_tcp_turn(possible: Result<(), impl Display>) -> Option<File> {
-    if let Err(why) = possible {
-        skip(why);
-        return None;
-    }
-    fs::create_dir_all("/run/haul").expect("a directory");
-    let turn = File::create("/run/haul/test.lock").expect("a file");
-    flock(&turn, FlockOperation::LockExclusive).expect("a turn");
-    Some(turn)
 }
 
 /// Not by the macro, whose output the test runner swallows: a skipped test must not look like one that ran. The runner may

@@ -4,24 +4,34 @@ mod audit;
 mod bootstrap;
 mod config;
 mod cp;
+#[cfg(unix)]
 mod ctl;
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod documents;
 mod files;
+#[cfg(unix)]
 mod fleet;
 mod guests;
 mod key;
+#[cfg(windows)]
+mod left_out;
 mod mode;
+#[cfg(unix)]
 mod pace;
 mod perf;
 mod pipe;
 mod proxy;
+#[cfg(unix)]
 mod remote;
+#[cfg(unix)]
 mod rsh;
+#[cfg(unix)]
 mod rsync;
 mod serve;
 mod silence;
+#[cfg(unix)]
 mod tcp;
+mod tcp_mode;
 mod trace;
 
 use std::ffi::OsString;
@@ -33,27 +43,42 @@ use clap_complete::Shell;
 use haul::ControllerChoice;
 pub use haul_peer::{Limit, PortRange};
 
+#[cfg(unix)]
+use crate::lab::args::LabArgs;
+
 pub use audit::AuditArgs;
 pub use bootstrap::BootstrapArgs;
 pub use config::{ConfigArgs, ConfigCommand};
 pub use cp::{CpArgs, SshArgs, UsualSshArgs, carriage_by};
+#[cfg(unix)]
 pub use ctl::{CtlArgs, CtlCommand};
 pub use files::{FileArgs, VerifyArg};
+#[cfg(unix)]
 pub use fleet::{
     FleetArgs, FleetCommand, FleetDownArgs, FleetGetArgs, FleetListArgs, FleetPutArgs, FleetReportArgs, FleetStatusArgs,
     FleetUpArgs, GetPolicyArg, HostsArgs, JobArgs, KeptArgs, PutPolicyArg, ReplicasByArg,
 };
 pub use guests::GuestArgs;
 pub use key::{KeyArgs, KeyCommand};
+#[cfg(windows)]
+pub use left_out::{
+    LeftOut, LeftOut as CtlArgs, LeftOut as FleetArgs, LeftOut as LabArgs, LeftOut as PaceArgs, LeftOut as RemoteArgs,
+    LeftOut as RshArgs, LeftOut as RsyncArgs, LeftOut as TcpArgs, arranged,
+};
+#[cfg(unix)]
 pub use pace::{ClassArg, ClassArgs, PaceArgs, PaceCommand, QueueBy};
 pub use perf::{MeshArgs, PerfArgs, PerfCommand};
 pub use pipe::PipeArgs;
 pub use proxy::{CarriageArgs, ForwardArgs, PROXY_PORT, ProxyArgs, ProxyCommand, ProxyConnectArgs, ProxyServeArgs};
+#[cfg(unix)]
 pub use remote::{ErrandArg, RemoteArgs};
+#[cfg(unix)]
 pub use rsh::{RshArgs, arranged};
+#[cfg(unix)]
 pub use rsync::RsyncArgs;
 pub use serve::ServeArgs;
 pub use silence::SilenceArgs;
+#[cfg(unix)]
 pub use tcp::{ScopeArgs, TcpArgs, TcpCommand};
 pub use trace::TraceArgs;
 
@@ -100,7 +125,7 @@ pub enum Command {
     Tcp(TcpArgs),
     Pace(Box<PaceArgs>),
     Trace(TraceArgs),
-    Lab(Box<crate::lab::args::LabArgs>),
+    Lab(Box<LabArgs>),
     /// Write the manual pages
     #[command(hide = true)]
     Man {
@@ -154,7 +179,8 @@ pub fn is_shell(args: &[OsString]) -> bool {
 
 /// The name by which the program was called.
 fn called(args: &[OsString]) -> Option<&str> {
-    args.first().and_then(|name| Path::new(name).file_name()).and_then(|name| name.to_str())
+    let name = args.first().and_then(|name| Path::new(name).file_name()).and_then(|name| name.to_str());
+    name.map(|name| name.strip_suffix(std::env::consts::EXE_SUFFIX).unwrap_or(name))
 }
 
 /// `haul help COMMAND` and `haul version`, as the options that they are elsewhere.
@@ -236,7 +262,7 @@ pub fn hperf() -> clap::Command {
         .version(env!("CARGO_PKG_VERSION"))
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 

@@ -2,9 +2,9 @@
 
 use std::error::Error as _;
 
+use haul_faults::Errno;
 use haul_files::{CopyError, FileProblem, Stop, Why};
 use haul_peer::{Host, Refusal};
-use rustix::io::Errno;
 
 use crate::exit::{Failure, RESUME, chain, refused};
 

@@ -1,7 +1,6 @@
 //! `haul cp --list-interrupted` and `--discard`: what interrupted copies have kept, on this machine and on others.
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
 
 use haul_config::CommandLine;
 use haul_copy::told::KeptIn;
@@ -17,7 +16,7 @@ use crate::{interrupt, output};
 
 /// Lists, or discards, what is kept in a directory.
 pub fn run(args: &CpArgs, line: &CommandLine, directory: &OsStr, discard: bool) -> Result<Exit, Failure> {
-    let request = |path: &OsStr| KeptRequest { directory: WirePath(path.as_bytes().to_vec()), discard };
+    let request = |path: &OsStr| KeptRequest { directory: WirePath::from(std::path::Path::new(path)), discard };
     let (place, found) = match Operand::parse(directory)? {
         Operand::Stdio => return Err(Failure::new("-: not a directory")),
         Operand::Local(path) => {

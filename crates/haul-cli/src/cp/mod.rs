@@ -8,6 +8,7 @@ mod connector;
 mod failure;
 mod hooks;
 mod interrupted;
+mod orders;
 mod records;
 
 use std::io;
@@ -17,7 +18,6 @@ use std::time::{Duration, Instant};
 
 use haul::ControllerChoice;
 use haul_config::CommandLine;
-use haul_control::ControlSocket;
 use haul_copy::told::{Outcome, one_path_line, path_line, summary};
 use haul_copy::{Copied, Copier, CopyControl, CopyWatch, Job, NotCopied, PathProbe, Plan, PlanError, Standard, Tally, roots};
 use haul_files::{Change, Destination, Event, Filter, Observer, Report, SourceSpec, Wishes};
@@ -27,7 +27,7 @@ use serde_json::json;
 use self::connector::connector;
 use self::records::{Records, chosen};
 use crate::args::{CpArgs, VerifyArg};
-use crate::exit::{Exit, Failure, by_command, chain};
+use crate::exit::{Exit, Failure, by_command};
 use crate::output::{self, Style, Ticker, Watched};
 use crate::{clock, interrupt, logging};
 
@@ -83,8 +83,7 @@ pub fn run(args: &CpArgs, line: &CommandLine) -> Result<Exit, Failure> {
     }
     let mut copy = Copy::new(args, line, style, records, matches!(plan, Plan::Push { .. }))?;
     // Without it nobody can tell it anything, and it copies all the same.
-    let socket = crate::ctl::dir().and_then(|dir| ControlSocket::open(&dir, copy.shown.control.clone()));
-    let socket = socket.inspect_err(|error| tracing::info!(error = %chain(error), "takes no orders"));
+    let socket = orders::take(copy.shown.control.clone());
     let exit = copy.all(plan, &filter);
     drop(socket);
     let exit = copy.keep_records(exit);

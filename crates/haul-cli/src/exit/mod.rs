@@ -5,21 +5,25 @@
 
 mod config;
 mod copy;
+#[cfg(unix)]
 mod fleet;
+#[cfg(unix)]
 mod lab;
 mod peer;
 mod perf;
 mod serve;
+#[cfg(unix)]
 mod tcp;
 mod tunnel;
 
 use std::fmt;
-use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitCode, ExitStatus};
 
 pub use copy::by_command;
 pub use haul_peer::chain;
 use haul_peer::without_numbers;
+
+use crate::system;
 
 pub use peer::{SAME_VERSION, explained, refused};
 
@@ -57,8 +61,7 @@ impl Exit {
 /// As a shell has it: the program's own, or 128 and the signal that ended it.
 impl From<ExitStatus> for Exit {
     fn from(status: ExitStatus) -> Self {
-        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-        Self::Code(u8::try_from(code).unwrap_or(u8::MAX))
+        Self::Code(u8::try_from(system::status_of(status)).unwrap_or(u8::MAX))
     }
 }
 

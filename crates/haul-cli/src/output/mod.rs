@@ -4,6 +4,7 @@
 //! (`-` as the target) and to JSON; everything for people goes to standard error. Both are reached through `terminal` alone.
 
 mod bars;
+#[cfg(unix)]
 mod fleet;
 mod json;
 mod lines;
@@ -16,6 +17,7 @@ pub use crate::terminal::{
     PeerOutput, clear, colours, err as print_line, err_in_place, err_wrapped as print_wrapped, for_program, out as print_out,
     out_all, out_bytes, out_json, out_lines, out_wrapped, shown, unwritten,
 };
+#[cfg(unix)]
 pub use fleet::{JobTally, print_absent, show as show_job};
 pub use json::print as print_event;
 pub use monitor::{Watched, start as monitor};

@@ -18,7 +18,7 @@ pub fn run(args: &MeshArgs) -> Result<Exit, Failure> {
         interval: args.every(),
         parallel: args.parallel,
         mode: args.mode,
-        tcp_mode: args.tcp_mode.as_ref().map(haul_tcp::Choice::kernel_name),
+        tcp_mode: args.tcp_mode.as_ref().map(|mode| mode.kernel_name()),
         congestion: args.congestion.clone(),
         server_port: args.server_port,
         at_once: args.at_once,

@@ -3,16 +3,16 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use haul_faults::Errno;
 use haul_files::store::{
     At, Attributes, Content, FileKind, Metadata, Part as _, Place, Scheme, Spot, Stage as _, Store, is_plain_name, is_reserved,
     umask,
 };
-use haul_files::{Access, Local, Stop, StoreError, Why, WirePath};
+use haul_files::{Access, Stop, StoreError, Why, WirePath};
 use haul_units::Cancel;
-use rustix::fs::AtFlags;
-use rustix::io::Errno;
 
 use super::{Found, FoundKind, MAX_PATH, Problem};
+use crate::here::{self, Local};
 
 /// Bytes that are read and written at once.
 pub const CHUNK: usize = 1 << 20;
@@ -152,18 +152,17 @@ impl Reach {
 
     pub fn make(&self, path: &WirePath) -> Result<(), Problem> {
         let (dir, name) = self.spot(path)?;
-        rustix::fs::mkdirat(&*dir, &*name, 0o777.into()).map_err(|errno| Problem::of(path, &errno.into()))
+        here::make(&dir, &name).map_err(|error| failed(path, error))
     }
 
     pub fn remove(&self, path: &WirePath, is_directory: bool) -> Result<(), Problem> {
         let (dir, name) = self.spot(path)?;
-        let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        rustix::fs::unlinkat(&*dir, &*name, flags).map_err(|errno| Problem::of(path, &errno.into()))
+        here::remove(&dir, &name, is_directory).map_err(|error| failed(path, error))
     }
 
     pub fn rename(&self, from: &WirePath, to: &WirePath) -> Result<(), Problem> {
         let ((from_dir, from_name), (to_dir, to_name)) = (self.spot(from)?, self.spot(to)?);
-        rustix::fs::renameat(&*from_dir, &*from_name, &*to_dir, &*to_name).map_err(|errno| Problem::of(from, &errno.into()))
+        here::rename((&from_dir, &from_name), (&to_dir, &to_name)).map_err(|error| failed(from, error))
     }
 
     /// The directory that has a name which is to be changed, and the name.
@@ -301,7 +300,7 @@ fn top(name: &WirePath) -> Found {
     Found { name: name.clone(), kind, size: 0, mode: 0o555, uid: 0, gid: 0, modified: (0, 0), inode: 0, target: None }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::fs;
     use std::path::Path;

@@ -232,7 +232,7 @@ impl<'a> Server<'a> {
         loop {
             // Whoever tells this server to end closes the connection, too.
             if self.connection.end().is_some() {
-                return Err(Problem::new(to, rustix::io::Errno::CANCELED, "nobody waits for it any more"));
+                return Err(Problem::new(to, haul_faults::Errno::CANCELED, "nobody waits for it any more"));
             }
             let read = opened.read(&mut buffer, at, CHUNK).map_err(|error| Problem::of(from, &error.into()))?;
             if read == 0 {

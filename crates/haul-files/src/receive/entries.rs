@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 
 use haul_names::path_of;
 use haul_units::{Bytes, Ranges};
-use rustix::io::Errno;
 
 use super::Receiver;
 use super::commit::{Ready, hand_over};
@@ -19,7 +18,7 @@ use crate::observe::{Event, Observer};
 use crate::protocol::{Entry, Kind, MAX_RANGES, Message, Needs, Stamp, Want};
 use crate::store::{Content, FileKind, Metadata, Stage as _, Store};
 use crate::transport::Transport;
-use haul_faults::{CopyError, Note, Stop, Why};
+use haul_faults::{CopyError, Errno, Note, Stop, Why};
 use haul_pieces::Taken;
 
 /// What a file takes that is announced and incomplete, with a name and its place in the map. An honest sender has a hundred thousand at most: those of its plan, and

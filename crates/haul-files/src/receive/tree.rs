@@ -5,8 +5,6 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-use rustix::io::Errno;
-
 use super::expected::Expected;
 use super::remembered::{Announced, DirInfo, Finish, Links, Location, Remembered};
 use super::room::{Room, Share};
@@ -16,9 +14,10 @@ use crate::job::{Options, Ownership};
 use crate::journal::Record;
 use crate::locks::lock;
 use crate::protocol::{Entry, Kind, MAX_TARGET, ROOT, Stamp};
-use crate::store::local::{MAX_TOPS, umask};
-use crate::store::{At, Attributes, FEW, FileKind, Metadata, Place, Placed, Spot, Stage as _, Store, StoreError};
-use haul_faults::{CopyError, Why, WirePath};
+use crate::store::{
+    At, Attributes, FEW, FileKind, MAX_TOPS, Metadata, Place, Placed, Spot, Stage as _, Store, StoreError, umask,
+};
+use haul_faults::{CopyError, Errno, Why, WirePath};
 use haul_names::{is_plain_name, is_reserved};
 
 /// Memory for the directories and hard links that a user's own copy remembers to its end, and for parts of files that do not touch: some seven million of them.
@@ -64,7 +63,7 @@ impl<'a, S: Store> Tree<'a, S> {
         dirs.pin(ROOT, ROOT, &place.display().0, place.root.clone());
         let mut state = State::default();
         state.remembered.directory(ROOT, DirInfo { created: false, usable: true, finish: Finish::default() });
-        let (euid, egid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let (euid, egid) = crate::process::user();
         let share = place.confined.then(|| CLIENTS.enter());
         Self { place, options, stage, dirs, expected, umask: umask(), euid, egid, share, state: Mutex::new(state) }
     }

@@ -5,13 +5,12 @@
 use std::sync::Arc;
 
 use haul_names::Chosen;
-use rustix::io::Errno;
 
 use super::scan::{Pending, Scan};
 use crate::store::{At, FileKind, Store, StoreError};
 use crate::transport::Transport;
 use crate::walk::Visitor as _;
-use haul_faults::CopyError;
+use haul_faults::{CopyError, Errno};
 
 /// What is to become of a path that others may be below.
 enum Opened {

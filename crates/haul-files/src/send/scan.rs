@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use haul_names::path_of;
 use haul_units::Bytes;
-use rustix::io::Errno;
 
 use super::early::Held;
 use super::source::{Origin, SourceFile};
@@ -20,7 +19,7 @@ use crate::protocol::{ELSEWHERE, Entry, Kind, Message, ROOT, Stamp};
 use crate::store::{At, Content, FileKind, Identity, Metadata, Named, Store, StoreError};
 use crate::transport::Transport;
 use crate::walk::{self, Visitor};
-use haul_faults::{CopyError, Why, WirePath};
+use haul_faults::{CopyError, Errno, Why, WirePath};
 
 /// Entries after which a batch is sent; it starts at one, so that data flows at once.
 const MAX_BATCH: usize = 512;

@@ -1,8 +1,6 @@
 //! What can go wrong with one thing in a store.
 
-use rustix::io::Errno;
-
-use haul_faults::Why;
+use haul_faults::{Errno, Why, errno::text};
 
 /// Why an operation on one thing failed, by who or what is at fault. A number is that of the system's error nearest to it (`errno`), for the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +21,12 @@ pub enum StoreError {
     /// The name: the store has it for itself.
     #[error("is a name for unfinished copies")]
     Reserved,
+    /// The name: the store's file system has none such.
+    #[error("is a name that no file can have on Windows")]
+    CannotBeNamed,
+    /// The name: something there has it in another spelling, which the file system takes for the same.
+    #[error("something there has this name in another spelling")]
+    OtherSpelling,
     /// The rights of who asks: the name leads out of what it may see.
     #[error("leads outside the exported root, or through a symbolic link")]
     OutsideRoot,
@@ -56,7 +60,7 @@ impl StoreError {
 
     /// The error of a call of the system.
     pub fn from_io(error: &std::io::Error) -> Self {
-        error.raw_os_error().map_or(Self::FAILED, |number| Errno::from_raw_os_error(number).into())
+        Errno::from_io_error(error).map_or(Self::FAILED, Self::from)
     }
 }
 
@@ -82,6 +86,8 @@ impl From<StoreError> for Why {
             StoreError::Replaced => Errno::STALE.into(),
             StoreError::Link => Self::LinkNotFollowed,
             StoreError::Reserved => Self::Reserved,
+            StoreError::CannotBeNamed => Self::CannotBeNamed,
+            StoreError::OtherSpelling => Self::OtherSpelling,
             StoreError::OutsideRoot => Self::OutsideRoot,
             StoreError::Forbidden(number)
             | StoreError::Full(number)
@@ -93,11 +99,7 @@ impl From<StoreError> for Why {
     }
 }
 
-fn text(number: i32) -> std::io::Error {
-    std::io::Error::from_raw_os_error(number)
-}
-
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 

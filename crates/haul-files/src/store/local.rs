@@ -38,9 +38,6 @@ use haul_faults::{Stop, Why, WirePath};
 use haul_names::{Scheme, base_name};
 use haul_xattrs::{Attribute, Failed, Keep, Outcome, Reach, Wanted};
 
-pub use interrupted::Discarded;
-pub(crate) use interrupted::MAX_TOPS;
-pub use meta::umask;
 pub use resolve::Top;
 pub use stage::Stage;
 

@@ -1,4 +1,5 @@
 //! Whole copies through the in-memory transport: trees, resuming, hostile peers.
+#![cfg(unix)]
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 mod changing;

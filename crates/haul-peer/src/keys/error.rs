@@ -4,7 +4,6 @@ use std::io;
 use std::path::PathBuf;
 
 use haul_descriptors::is_none_left;
-use rustix::io::Errno;
 use thiserror::Error;
 
 /// Why a file of keys cannot be used.
@@ -64,7 +63,7 @@ impl KeysError {
     /// Whether the process, or the system, has no descriptor left: nothing is wrong with the file.
     pub(super) fn is_want_of_descriptors(&self) -> bool {
         let Self::Io { source, .. } = self else { return false };
-        Errno::from_io_error(source).is_some_and(is_none_left)
+        is_none_left(source)
     }
 
     /// The command that puts owner or mode right, where these are what is wrong.

@@ -2,7 +2,6 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use data_encoding::BASE64;
@@ -10,6 +9,7 @@ use haul::Identity;
 
 use super::{KeysError, strict};
 use crate::state::StateDir;
+use crate::system::private;
 
 const BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
 const END: &str = "-----END PRIVATE KEY-----";
@@ -44,7 +44,7 @@ fn read(mut file: File, path: &Path) -> Result<Identity, KeysError> {
 /// The key gets its name only when it is whole: a link never replaces a file that is there.
 fn write(path: &Path, identity: &Identity) -> io::Result<()> {
     let temporary = path.with_extension(std::process::id().to_string());
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    let mut file = private(OpenOptions::new().write(true).create(true).truncate(true)).open(&temporary)?;
     let der = identity.to_pkcs8().expect("an identity made here is a plain key pair");
     let written = file.write_all(wrapped(&der).as_bytes()).and_then(|()| file.sync_all());
     let linked = written.and_then(|()| fs::hard_link(&temporary, path));
@@ -69,7 +69,7 @@ fn unwrapped(text: &str) -> Option<Vec<u8>> {
     BASE64.decode(base64.as_bytes()).ok()
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 

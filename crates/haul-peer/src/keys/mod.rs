@@ -7,6 +7,7 @@ mod handshake;
 mod identity;
 mod kept;
 mod known_hosts;
+mod owner;
 mod rights;
 mod stamp;
 pub mod strict;

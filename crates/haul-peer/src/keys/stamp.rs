@@ -1,9 +1,9 @@
 //! What changes when a file does, as a stat tells it, which takes no descriptor.
 
 use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
+use super::owner::identity;
 use crate::moment::Moment;
 
 /// Two changes within this time may leave the same times: the coarsest clock of a file system is FAT's.
@@ -24,13 +24,8 @@ pub struct Stamp {
 impl Stamp {
     /// Of the file that this is about.
     pub fn of(file: &Metadata) -> Self {
-        Self {
-            device: file.dev(),
-            inode: file.ino(),
-            size_bytes: file.size(),
-            written: (file.mtime(), file.mtime_nsec()),
-            changed: (file.ctime(), file.ctime_nsec()),
-        }
+        let ([device, inode, size_bytes], [written, changed]) = identity(file);
+        Self { device, inode, size_bytes, written, changed }
     }
 
     /// Whether every change from `now` on gives the file another stamp: the last one was long enough ago.
@@ -41,7 +36,7 @@ impl Stamp {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt as _;

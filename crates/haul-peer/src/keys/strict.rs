@@ -3,24 +3,17 @@
 //! The file and its directory must belong to this user or to root, and nobody else may write to them; a private key nobody else may read. The checks are on what was opened, so that
 //! nothing can be put in its place between. (OpenSSH calls the same StrictModes.)
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use haul_descriptors::promptly;
-use rustix::fs::{Mode, OFlags};
-
 use super::KeysError;
+use super::owner::{self, ANY, WRITE, open_for_reading};
 use super::stamp::Stamp;
 
 /// A directory has `authorized_keys` of some people; more than this is no such file.
 const MOST_BYTES: u64 = 16 << 20;
-/// Mode bits of others: to write.
-const WRITE: u32 = 0o022;
-/// Mode bits of others: anything.
-const ANY: u32 = 0o077;
 
 static RELAXED: AtomicBool = AtomicBool::new(false);
 
@@ -94,36 +87,19 @@ fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A handshake waits for it: copies that have all descriptors give some of theirs at once.
-fn open_for_reading(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    Ok(promptly(|| rustix::fs::open(path, flags, Mode::empty())).map(File::from)?)
-}
-
 fn check_opened(path: &Path, file: &File, forbidden: u32) -> Result<(), KeysError> {
     check(path, &file.metadata().map_err(|error| failed(path, error))?, forbidden)
 }
 
-fn check(path: &Path, metadata: &Metadata, forbidden: u32) -> Result<(), KeysError> {
-    if is_relaxed() { Ok(()) } else { judge(path, metadata, forbidden, rustix::process::geteuid().as_raw()) }
-}
-
-fn judge(path: &Path, metadata: &Metadata, forbidden: u32, user: u32) -> Result<(), KeysError> {
-    let (owner, mode) = (metadata.uid(), metadata.mode() & 0o7777);
-    if owner != user && owner != 0 {
-        return Err(KeysError::Foreign { path: path.to_owned(), owner, user });
-    }
-    if mode & forbidden == 0 {
-        return Ok(());
-    }
-    Err(KeysError::Open { path: path.to_owned(), mode, private: forbidden == ANY })
+fn check(path: &Path, metadata: &fs::Metadata, forbidden: u32) -> Result<(), KeysError> {
+    if is_relaxed() { Ok(()) } else { owner::check(path, metadata, forbidden) }
 }
 
 fn failed(path: &Path, source: io::Error) -> KeysError {
     KeysError::Io { path: path.to_owned(), source }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt as _;
@@ -151,22 +127,5 @@ mod tests {
         set(dir.path(), 0o770);
         let error = read(&path).unwrap_err();
         assert_eq!(error.remedy(), Some(format!("chmod go-w {}", dir.path().display())), "the directory counts too");
-    }
-
-    #[test]
-    fn the_owner_is_this_user_or_root() {
-        let dir = tempfile::tempdir().unwrap();
-        let metadata = fs::metadata(dir.path()).unwrap();
-        let owner = metadata.uid();
-        assert!(judge(dir.path(), &metadata, WRITE, owner).is_ok());
-        let others = judge(dir.path(), &metadata, WRITE, owner + 1);
-        assert_eq!(others.is_ok(), owner == 0, "root's files are good for everybody");
-        // Only root can give files away.
-        if owner == 0 {
-            let path = dir.path().join("authorized_keys");
-            fs::write(&path, "a\n").unwrap();
-            std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
-            assert!(matches!(read(&path), Err(KeysError::Foreign { owner: 12345, .. })), "not even for root");
-        }
     }
 }

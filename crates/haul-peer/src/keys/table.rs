@@ -2,8 +2,9 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+
+use crate::system::private;
 
 /// Reads all lines; a file that does not exist has none.
 pub fn read(path: &Path) -> io::Result<Vec<String>> {
@@ -18,7 +19,7 @@ pub fn read(path: &Path) -> io::Result<Vec<String>> {
 pub fn write(path: &Path, lines: &[String]) -> io::Result<()> {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".{}", std::process::id()));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    let mut file = private(OpenOptions::new().write(true).create(true).truncate(true)).open(&temporary)?;
     let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
     written.and_then(|()| fs::rename(&temporary, path)).inspect_err(|_| drop(fs::remove_file(&temporary)))
@@ -36,14 +37,14 @@ mod tests {
 
     #[test]
     fn a_missing_file_is_empty_and_a_written_one_is_private() {
-        use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("table");
         assert!(read(&path).unwrap().is_empty());
         let lines = ["# comment".to_owned(), "a b".to_owned()];
         write(&path, &lines).unwrap();
         assert_eq!(read(&path).unwrap(), lines);
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        #[cfg(unix)]
+        assert_eq!(std::os::unix::fs::MetadataExt::mode(&fs::metadata(&path).unwrap()) & 0o777, 0o600);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 

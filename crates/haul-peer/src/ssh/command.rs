@@ -1,12 +1,12 @@
 //! The command line of ssh.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::Command;
 
 use super::{ClientHello, Family, SshOptions, script};
 use crate::bootstrap::Bootstrap;
 use crate::operand::SshHost;
+use crate::system::os_str;
 
 /// How ssh is to be called for one host.
 #[derive(Debug, Clone)]
@@ -141,20 +141,20 @@ pub fn quoted_word(word: &str) -> String {
 fn remote_haul(path: Option<&OsStr>) -> OsString {
     let Some(path) = path else { return OsString::from("haul") };
     // The far side's shell is to replace the tilde: it stays outside the quotes.
-    let Some(rest) = path.as_bytes().strip_prefix(b"~/") else { return quoted(path) };
+    let Some(rest) = path.as_encoded_bytes().strip_prefix(b"~/") else { return quoted(path) };
     let mut home = OsString::from("~/");
-    home.push(quoted(OsStr::from_bytes(rest)));
+    home.push(quoted(&os_str(rest)));
     home
 }
 
 /// One word for any shell, in single quotes where it needs them.
 fn quoted(word: &OsStr) -> OsString {
     let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'.' | b'_' | b'-' | b'+' | b',' | b'@' | b'%');
-    if !word.is_empty() && word.as_bytes().iter().all(plain) {
+    if !word.is_empty() && word.as_encoded_bytes().iter().all(plain) {
         return word.to_owned();
     }
     let mut quoted = vec![b'\''];
-    for &byte in word.as_bytes() {
+    for &byte in word.as_encoded_bytes() {
         match byte {
             b'\'' => quoted.extend(b"'\\''"),
             // csh expands ! even between single quotes.
@@ -163,7 +163,7 @@ fn quoted(word: &OsStr) -> OsString {
         }
     }
     quoted.push(b'\'');
-    OsString::from_vec(quoted)
+    os_str(&quoted).into_owned()
 }
 
 #[cfg(test)]

@@ -1,15 +1,22 @@
 //! Starts programs that must not outlive this one: when it ends, by whatever signal, the kernel ends them. And programs that must.
 //!
-//! Linux tells a child of the death of the *thread* that started it (prctl(2), `PR_SET_PDEATHSIG`), so all are started by one thread that lives as long as the process.
+//! Linux tells a child of the death of the *thread* that started it (prctl(2), `PR_SET_PDEATHSIG`), so all are started by one thread that lives as long as the process. Elsewhere they notice that nobody writes to
+//! their input any more.
 
 use std::io;
-use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
-#[cfg(target_os = "linux")]
-use rustix::process::Signal;
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
+#[cfg(unix)]
+use unix::{leave, tie};
+#[cfg(windows)]
+use windows::{leave, tie};
 
 /// A command, and who waits for its child.
 type Wish = (Command, mpsc::SyncSender<io::Result<Child>>);
@@ -33,9 +40,7 @@ pub fn spawn(command: Command) -> io::Result<Child> {
 
 /// Starts a program that outlives this one, and whoever has started this one: in a session of its own.
 pub fn spawn_apart(mut command: Command) -> io::Result<Child> {
-    let leave = || rustix::process::setsid().map(drop).map_err(io::Error::from);
-    // SAFETY: the closure makes one system call and allocates nothing.
-    unsafe { command.pre_exec(leave) };
+    leave(&mut command);
     command.spawn()
 }
 
@@ -50,18 +55,3 @@ fn start() -> io::Result<mpsc::Sender<Wish>> {
     thread::Builder::new().name("keeper".into()).spawn(keep)?;
     Ok(wish)
 }
-
-#[cfg(target_os = "linux")]
-fn tie(command: &mut Command) {
-    let parent = rustix::process::getpid();
-    let tie = move || {
-        rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
-        // It may have died before.
-        if rustix::process::getppid() == Some(parent) { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
-    };
-    // SAFETY: the closure makes two system calls and allocates nothing.
-    unsafe { command.pre_exec(tie) };
-}
-
-#[cfg(not(target_os = "linux"))]
-fn tie(_command: &mut Command) {}

@@ -98,5 +98,5 @@ const SCRIPT: &str = concat!(
     r#"exec 3<$f; if [ -n "$t" ]; then rm -rf $t; trap - 0; fi; cd "$w"; exec /proc/self/fd/3 "$@""#,
 );
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;

@@ -287,7 +287,7 @@ fn pass_on(mut stderr: impl Read + Send + 'static, mut to: Box<dyn Write + Send>
     when_ended
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::path::PathBuf;
     use std::process::Command;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use haul_peer::TcpInfo;
 use haul_units::PeerText;
-use rustix::net::sockopt;
 
+use crate::kernel;
 use crate::sample::{PathSample, micros};
 
 /// Payload that has left, each byte once.
@@ -84,7 +84,7 @@ mod offset {
 
 /// The congestion control of a connection.
 pub fn congestion_of(stream: &TcpStream) -> Option<String> {
-    sockopt::tcp_congestion(stream).ok()
+    kernel::congestion_of(stream)
 }
 
 /// This system's TCP has no such congestion control for us.
@@ -110,13 +110,13 @@ impl CongestionError {
 
 /// Chooses the congestion control of a connection.
 pub fn set_congestion(stream: &TcpStream, name: &str) -> Result<(), CongestionError> {
-    sockopt::set_tcp_congestion(stream, name).map_err(|errno| {
+    kernel::set_congestion(stream, name).map_err(|source| {
         let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
-        CongestionError { name: name.into(), source: errno.into(), available: available.trim().to_owned() }
+        CongestionError { name: name.into(), source, available: available.trim().to_owned() }
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::TcpListener;

@@ -8,7 +8,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_peer::TcpInfo;
-use rustix::net::sockopt;
 
 use super::info::{congestion_of, sample, sent_once};
 use super::{Event, Events, Flow, Portions, Quota, incompressible};
@@ -153,7 +152,7 @@ fn is_gone(error: &io::Error) -> bool {
 /// What is still in the buffers is dropped, so that it does not disturb whatever is measured next.
 fn end_at_once(streams: &[Arc<TcpStream>]) {
     for stream in streams {
-        let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
+        let _ = socket2::SockRef::from(&**stream).set_linger(Some(Duration::ZERO));
         let _ = stream.shutdown(Shutdown::Both);
     }
 }

@@ -1,13 +1,18 @@
 //! A file of lines, only ever appended to, one `write` a line: lines of several processes do not mix, and one that rotates it finds whole ones.
 
-use std::fs::{File, Metadata, OpenOptions};
+#[cfg(unix)]
+#[path = "file/unix.rs"]
+mod system;
+#[cfg(windows)]
+#[path = "file/windows.rs"]
+mod system;
+
+use std::fs::File;
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use haul_peer::keys::strict;
-
 use super::{AuditError, Entry};
+use system::{is_still, open};
 
 /// The file that is open, and its name.
 #[derive(Debug)]
@@ -15,20 +20,15 @@ pub struct LogFile {
     path: PathBuf,
     directory: PathBuf,
     /// A user besides root and this one that it may belong to.
-    later: Option<libc::uid_t>,
+    later: Option<u32>,
     file: File,
     /// The last line is not whole: the disk was full in the middle of it.
     torn: bool,
 }
 
-/// Mode bits of others: to write.
-const WRITE: u32 = 0o022;
-/// In a directory with it, only a file's owner can take its name away.
-const STICKY: u32 = 0o1000;
-
 impl LogFile {
     /// Opens it, or makes it for this user alone.
-    pub fn open(path: &Path, later: Option<libc::uid_t>) -> Result<Self, AuditError> {
+    pub fn open(path: &Path, later: Option<u32>) -> Result<Self, AuditError> {
         let name = path.file_name().ok_or_else(|| AuditError::NotAName { path: path.to_owned() })?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let directory = parent.canonicalize().map_err(|error| failed(parent, error))?;
@@ -56,9 +56,7 @@ impl LogFile {
 
     /// Opens what has its name, unless that is still the same file.
     pub fn open_again(&mut self) -> Result<(), AuditError> {
-        let place = |metadata: Metadata| (metadata.dev(), metadata.ino());
-        let named = self.path.symlink_metadata().map(place);
-        if named.is_ok_and(|named| self.file.metadata().map(place).is_ok_and(|opened| opened == named)) {
+        if is_still(&self.path, &self.file) {
             return Ok(());
         }
         self.file = open(&self.path, &self.directory, self.later)?;
@@ -85,47 +83,14 @@ impl LogFile {
     }
 }
 
-fn open(path: &Path, directory: &Path, later: Option<libc::uid_t>) -> Result<File, AuditError> {
-    // A named pipe is to fail, not to wait for its reader.
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let opened = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(path);
-    let file = opened.map_err(|error| failed(path, error))?;
-    let metadata = file.metadata().map_err(|error| failed(path, error))?;
-    if !metadata.is_file() {
-        return Err(AuditError::NotAFile { path: path.to_owned() });
-    }
-    if metadata.nlink() > 1 {
-        return Err(AuditError::SeveralNames { path: path.to_owned() });
-    }
-    if strict::is_relaxed() {
-        return Ok(file);
-    }
-    check(path, &metadata, later, 0)?;
-    check(directory, &directory.metadata().map_err(|error| failed(directory, error))?, later, STICKY)?;
-    Ok(file)
-}
-
-/// That nobody else could have written it; or, with `pardon`, that this does no harm.
-fn check(path: &Path, metadata: &Metadata, later: Option<libc::uid_t>, pardon: u32) -> Result<(), AuditError> {
-    let (owner, mode) = (metadata.uid(), metadata.mode() & 0o7777);
-    let ours = [Some(0), Some(rustix::process::geteuid().as_raw()), later];
-    if !ours.contains(&Some(owner)) {
-        return Err(AuditError::Foreign { path: path.to_owned(), owner });
-    }
-    if mode & WRITE != 0 && mode & pardon == 0 {
-        return Err(AuditError::Writable { path: path.to_owned(), mode });
-    }
-    Ok(())
-}
-
 fn failed(path: &Path, source: io::Error) -> AuditError {
     AuditError::Io { path: path.to_owned(), source }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::fs::{self, Permissions};
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
     use super::super::Event;
     use super::*;

@@ -65,7 +65,7 @@ impl Audit {
     /// # Errors
     ///
     /// When it cannot be opened, or others could write to it.
-    pub fn open(to: Option<&AuditTo>, later: Option<libc::uid_t>) -> Result<Self, AuditError> {
+    pub fn open(to: Option<&AuditTo>, later: Option<u32>) -> Result<Self, AuditError> {
         let place = match to {
             None => return Ok(Self::default()),
             Some(AuditTo::File(path)) => LogFile::open(path, later).map(Place::File)?,

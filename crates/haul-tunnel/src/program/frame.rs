@@ -5,7 +5,6 @@
 //! ```
 
 use std::io::{self, Read, Write};
-use std::process::ExitStatus;
 
 /// Longest content.
 const MAX_CONTENT: usize = 64 << 10;
@@ -34,17 +33,6 @@ impl Status {
         match self {
             Self::Code(code) => code,
             Self::Signal(signal) => 128_u8.saturating_add(signal),
-        }
-    }
-}
-
-impl From<ExitStatus> for Status {
-    fn from(status: ExitStatus) -> Self {
-        use std::os::unix::process::ExitStatusExt as _;
-        let byte = |number: i32| u8::try_from(number & 0xff).unwrap_or(u8::MAX);
-        match (status.code(), status.signal()) {
-            (Some(code), _) => Self::Code(byte(code)),
-            (None, signal) => Self::Signal(byte(signal.unwrap_or_default())),
         }
     }
 }

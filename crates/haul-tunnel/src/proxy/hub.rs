@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use haul_peer::Target;
 use haul_units::Cancel;
-use rustix::process::{Resource, getrlimit};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::descriptors::descriptors;
 use super::error::ThreadsError;
 use super::observer::{Event, Observer};
 use super::policy::Policy;
@@ -104,7 +104,7 @@ pub async fn cancelled(cancel: &Cancel) {
 
 /// How many of so many connections the process may have a descriptor for, each. Who ran out of descriptors could neither accept a connection nor turn it away.
 fn room_for(most: u32, observer: &dyn Observer) -> u32 {
-    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let files = descriptors();
     let enough_for = u32::try_from(files.saturating_sub(OTHER_FILES)).unwrap_or(u32::MAX).clamp(1, most);
     if enough_for < most {
         observer.event(Event::TooFewFiles { files, enough_for, most });

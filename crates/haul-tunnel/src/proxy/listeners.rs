@@ -56,8 +56,12 @@ async fn addresses(bind: &Bind) -> Result<Vec<IpAddr>, TcpListenError> {
 }
 
 fn bind(address: SocketAddr, kind: Kind) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
-    socket.set_reuse_address(true)?;
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    // On Windows that would let another program have the port as well, and nothing has to be waited out there.
+    if cfg!(unix) {
+        socket.set_reuse_address(true)?;
+    }
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }

@@ -16,6 +16,7 @@
 //! Either side can be near or far: the asking side's [`remote`](Client::remote) ports are on the side that is asked. Each TCP connection is a task; no thread waits for one.
 
 mod client;
+mod descriptors;
 mod dial;
 mod error;
 mod far;

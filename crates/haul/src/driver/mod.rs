@@ -33,6 +33,7 @@ mod reports;
 mod sending;
 mod shared;
 mod state;
+mod timers;
 mod watching;
 mod ways;
 

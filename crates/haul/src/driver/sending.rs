@@ -11,6 +11,7 @@ use super::carriers::{self, is_carried};
 use super::link::Link;
 use super::shared::Shared;
 use super::state::State;
+use super::timers::sharpen_timers;
 use crate::clock;
 
 /// Starts the thread that sends what `link` has to send, until the connection is over.
@@ -82,14 +83,4 @@ fn sleep<'a>(link: &'a Link, mut state: MutexGuard<'a, State>) -> MutexGuard<'a,
         return state;
     }
     link.alarm.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
-}
-
-/// Lets this thread's timers fire to the nanosecond; by default the kernel takes 50 us of liberty, more than a train lasts at 10 Gbit/s.
-fn sharpen_timers() {
-    #[cfg(target_os = "linux")]
-    {
-        let nanoseconds: libc::c_ulong = 1;
-        // SAFETY: sets a number of the calling thread.
-        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, nanoseconds) };
-    }
 }

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod cancel;
+#[cfg(unix)]
 mod carriers;
 mod controllers;
 mod endings;

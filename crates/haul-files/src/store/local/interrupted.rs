@@ -11,36 +11,19 @@ use std::path::Path;
 use haul_units::Bytes;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 
 use super::Local;
 use super::stage::{self, Opening};
 use crate::journal::{self, Record};
-use crate::store::{Interrupted, StoreError};
+use crate::store::{Discarded, Interrupted, MAX_TOPS, StoreError};
 use haul_descriptors::open_at;
-use haul_faults::{Stop, Why, WirePath};
+use haul_faults::{Stop, WirePath};
 use haul_names::{directory_and_name, is_stage_name, path_of};
 
 /// Names in a directory that are looked at on behalf of a copy: a listing of some milliseconds.
 const MAX_LOOKED: usize = 10_000;
 /// Bytes of a journal in which the names at the top are looked for: they are among its first records.
 const HEAD_BYTES: usize = 64 << 10;
-/// Names at the top that a journal tells.
-pub(crate) const MAX_TOPS: usize = 4;
-
-/// What became of an interrupted copy that was to be discarded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Discarded {
-    /// What it had kept is gone.
-    Removed,
-    /// It stays: a copy works on it.
-    Running,
-    /// It stays: it holds something that haul did not put there.
-    Foreign,
-    /// It could not be removed.
-    Failed(Why),
-}
 
 impl Local {
     /// The copies of this process's user that are not complete in a directory, by name; of a hidden directory that a copy has made, that copy alone.

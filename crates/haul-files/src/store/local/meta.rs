@@ -60,14 +60,3 @@ pub(super) fn mode(bits: u32) -> Mode {
 pub(super) fn owner(uid: u32, gid: u32) -> (Option<Uid>, Option<Gid>) {
     ((uid != u32::MAX).then(|| Uid::from_raw(uid)), (gid != u32::MAX).then(|| Gid::from_raw(gid)))
 }
-
-/// The mask of this process, read without changing it where /proc is there.
-pub fn umask() -> u32 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    line.and_then(|value| u32::from_str_radix(value.trim(), 8).ok()).unwrap_or_else(|| {
-        let mask = rustix::process::umask(Mode::from_raw_mode(0o077));
-        rustix::process::umask(mask);
-        mask.as_raw_mode()
-    })
-}

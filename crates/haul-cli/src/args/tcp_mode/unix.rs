@@ -1,0 +1,3 @@
+//! Those of `haul tcp`.
+
+pub use haul_tcp::Choice as TcpMode;

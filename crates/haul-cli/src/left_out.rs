@@ -1,0 +1,43 @@
+//! Commands that are about what Linux alone has, or were not made for Windows yet: they say so.
+
+use crate::exit::{Exit, Failure};
+
+/// A command's module, in which it says that it is not there.
+macro_rules! left_out {
+    ($($name:ident),*) => {
+        $(pub mod $name {
+            use crate::args::LeftOut;
+            use crate::exit::{Exit, Failure};
+
+            /// Says it.
+            pub fn run(_: &LeftOut) -> Result<Exit, Failure> {
+                super::said(stringify!($name))
+            }
+        })*
+    };
+}
+
+left_out!(ctl, fleet, lab, pace, remote, rsync, tcp);
+
+/// `haul rsh`, which has no failure but its status.
+pub mod rsh {
+    use crate::args::LeftOut;
+    use crate::exit::Exit;
+    use crate::output;
+
+    /// As ssh fails.
+    pub const FAILED: Exit = Exit::Code(255);
+
+    /// Says it.
+    pub fn run(_: &LeftOut) -> Exit {
+        if let Err(failure) = super::said("rsh") {
+            output::print_failure(&failure);
+        }
+        FAILED
+    }
+}
+
+fn said(name: &str) -> Result<Exit, Failure> {
+    Err(Failure::new(format!("haul for Windows has no `haul {name}`"))
+        .hint("cp, key, perf, pipe, proxy and serve are there; the others run on Linux"))
+}

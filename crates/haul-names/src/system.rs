@@ -1,0 +1,15 @@
+//! What a name is to the system, and whose home is where.
+
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
+#[cfg(unix)]
+pub(crate) use unix::home_of;
+#[cfg(unix)]
+pub use unix::os_str;
+#[cfg(windows)]
+pub(crate) use windows::home_of;
+#[cfg(windows)]
+pub use windows::os_str;

@@ -1,0 +1,84 @@
+//! What is in a user's own directories is kept from others by what these directories pass on.
+
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
+use std::fs::OpenOptions;
+use std::io;
+use std::mem::size_of;
+use std::path::{Path, PathBuf};
+
+use windows_sys::Win32::Foundation::{FILETIME, SYSTEMTIME};
+use windows_sys::Win32::System::SystemInformation::{GlobalMemoryStatusEx, MEMORYSTATUSEX};
+use windows_sys::Win32::System::Time::{FileTimeToSystemTime, SystemTimeToTzSpecificLocalTime};
+
+/// A word of the command line, or a path, from its bytes. What is not UTF-8 gets a character that says so, and names nothing.
+pub fn os_str(bytes: &[u8]) -> Cow<'_, OsStr> {
+    match String::from_utf8_lossy(bytes) {
+        Cow::Borrowed(text) => Cow::Borrowed(OsStr::new(text)),
+        Cow::Owned(text) => Cow::Owned(OsString::from(text)),
+    }
+}
+
+/// Whether a word is a path of this machine, though it looks like one of another: `C:\x`, `c:x`, `\\?\C:\x`. A host of one letter is written `scp://c/x`.
+pub(crate) const fn is_path_here(word: &[u8]) -> bool {
+    match word {
+        [letter, b':', ..] => letter.is_ascii_alphabetic(),
+        [first, second, ..] => *first == b'\\' && *second == b'\\',
+        _ => false,
+    }
+}
+
+/// Where this user's programs keep what they are configured with, if that is not said.
+pub(crate) fn config_dir() -> Option<PathBuf> {
+    std::env::var_os("APPDATA").map(PathBuf::from).filter(|dir| dir.is_absolute()).map(|dir| dir.join("haul"))
+}
+
+/// Makes a directory, and those above it.
+pub(crate) fn make_private(dir: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(dir)
+}
+
+/// The same: there are no modes.
+pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+/// Memory of this machine.
+pub(crate) fn memory_bytes() -> u64 {
+    let mut found = MEMORYSTATUSEX { dwLength: size_of::<MEMORYSTATUSEX>() as u32, ..MEMORYSTATUSEX::default() };
+    // SAFETY: the structure says its size, and outlives the call. One that fails leaves zeros.
+    unsafe { GlobalMemoryStatusEx(&raw mut found) };
+    found.ullTotalPhys
+}
+
+/// Minutes since midnight here, at so many seconds since 1970.
+pub(crate) fn local_minute(unix_seconds: u64) -> Option<i64> {
+    /// From 1601, where the system's clock begins, in seconds; it counts 100 ns.
+    const SECONDS_TO_1970: u64 = 11_644_473_600;
+    let ticks = unix_seconds.checked_add(SECONDS_TO_1970)?.checked_mul(10_000_000)?;
+    let time = FILETIME { dwLowDateTime: ticks as u32, dwHighDateTime: (ticks >> 32) as u32 };
+    let (mut universal, mut local) = (SYSTEMTIME::default(), SYSTEMTIME::default());
+    // SAFETY: all three outlive the calls; no zone stands for the machine's own.
+    let is_found = unsafe {
+        FileTimeToSystemTime(&raw const time, &raw mut universal) != 0
+            && SystemTimeToTzSpecificLocalTime(std::ptr::null(), &raw const universal, &raw mut local) != 0
+    };
+    is_found.then(|| i64::from(local.wHour) * 60 + i64::from(local.wMinute))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drives_are_no_hosts() {
+        for path in [r"C:\x", "c:", "z:/x", r"\\?\C:\x", r"\\server\share\x"] {
+            assert!(is_path_here(path.as_bytes()), "{path}");
+        }
+        for other in ["host:x", "x", "", r"\x", "1:x", "me@c:x"] {
+            assert!(!is_path_here(other.as_bytes()), "{other}");
+        }
+        assert!(local_minute(1_790_000_000).is_some_and(|minute| minute < 24 * 60));
+        assert!(memory_bytes() > 1 << 20);
+    }
+}

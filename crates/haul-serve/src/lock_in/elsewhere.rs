@@ -1,0 +1,44 @@
+//! No such lock.
+
+use std::convert::Infallible;
+use std::path::Path;
+
+/// What may be opened, if somebody asked.
+#[derive(Debug, Default)]
+pub struct Open(());
+
+/// What came of it, for the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Locked {
+    /// By all rules.
+    Fully,
+    /// By some.
+    Partly,
+    /// Not at all.
+    No,
+}
+
+impl Open {
+    /// Also what is below this directory, to read.
+    #[must_use]
+    pub const fn reading(self, _path: &Path) -> Self {
+        self
+    }
+
+    /// Also what is below this directory, to read and to write.
+    #[must_use]
+    pub const fn writing(self, _path: &Path) -> Self {
+        self
+    }
+
+    /// Also what is below this directory, to make files and to write to them, not to read them.
+    #[must_use]
+    pub const fn appending(self, _path: &Path) -> Self {
+        self
+    }
+
+    /// Does nothing, and says so.
+    pub const fn lock_in(&self) -> Result<Locked, Infallible> {
+        Ok(Locked::No)
+    }
+}

@@ -1,0 +1,20 @@
+//! Commands are not run for clients here, who are told so.
+
+use std::io;
+
+use haul::{Connection, RecvStream, SendStream};
+use haul_peer::ControlOut;
+
+use crate::program::frame::{Frame, Status};
+
+/// Says that it does not.
+pub fn serve(
+    _line: &[u8],
+    _connection: Connection,
+    _streams: (SendStream, RecvStream),
+    mut control: ControlOut,
+) -> io::Result<()> {
+    Frame::Error(b"haul: commands are not run on Windows\n".to_vec()).write_to(&mut control)?;
+    Frame::Exit(Status::Code(127)).write_to(&mut control)?;
+    control.finish()
+}
