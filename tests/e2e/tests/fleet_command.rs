@@ -372,3 +372,53 @@ fn limits_rests_and_a_time_to_start_are_kept() {
     get(&["--start-at", &moment]);
     assert!(seconds(&["+%s"]) >= start, "before {moment}");
 }
+
+/// The same command on a terminal of so many columns.
+fn on_terminal(command: &Command, columns: usize) -> Command {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let quoted: Vec<String> = words.map(|word| format!("'{}'", word.to_str().expect("UTF-8"))).collect();
+    let mut script = Command::new("script");
+    script.args(["-qefc", &format!("stty cols {columns} rows 24; exec {}", quoted.join(" ")), "/dev/null"]);
+    script.env("TERM", "xterm");
+    for (name, value) in command.get_envs() {
+        script.env(name, value.unwrap_or_default());
+    }
+    script
+}
+
+/// What stands on a line, without what moves the cursor or colours it.
+fn letters(line: &str) -> String {
+    let mut parts = line.split('\u{1b}');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |all, part| {
+        let end = part.find(|c: char| c.is_ascii_alphabetic()).map_or(part.len(), |at| at + 1);
+        all + part.get(end..).unwrap_or_default()
+    })
+}
+
+#[test]
+fn a_terminal_has_a_row_for_each_server_and_keeps_the_result() {
+    let Some(fleet) = Fleet::open([20, 20, 20]) else { return };
+    for site in 1..=3 {
+        let dir = fleet.at(site).join("set");
+        fs::create_dir(&dir).expect("a directory");
+        tree::write_random(&dir.join(format!("a-file-with-a-name-that-is-long-of-site{site}")), 6 << 20, &mut Random::seeded(83));
+    }
+    let mut plain = fleet.sites.haul(fleet.sites.hub());
+    plain.args(["fleet", "get", "-F"]).arg(fleet.sites.ssh_config()).args(["-H", &fleet.hosts(), "-r", "set"]).arg(fleet.target());
+    let finished = Running::start(on_terminal(&plain, 80)).wait(PATIENCE).expect(0);
+    let shown = String::from_utf8_lossy(&finished.stdout).into_owned();
+    let lines: Vec<String> = shown.split(['\r', '\n']).map(letters).collect();
+    for line in &lines {
+        assert!(line.chars().count() <= 80, "wider than the terminal: {line:?}");
+    }
+    for site in 1..=3 {
+        let host = format!("site{site}");
+        let row = lines.iter().find(|line| line.contains(&host) && line.contains("bit/s"));
+        assert!(row.is_some(), "no row of {host}: {lines:?}");
+    }
+    // The cursor was moved, so there were rows that changed; and at the end stands what was done.
+    assert!(shown.contains("\u{1b}["), "{shown:?}");
+    let last: Vec<&String> = lines.iter().filter(|line| !line.trim().is_empty()).rev().take(6).collect();
+    assert!(last.iter().any(|line| line.contains("3 files")), "{last:?}");
+}
