@@ -15,10 +15,9 @@ const HEAD_BYTES: usize = 4;
 pub(crate) fn is_one(value: &[u8]) -> bool {
     let Some((version, entries)) = value.split_first_chunk::<HEAD_BYTES>() else { return false };
     let (entries, rest) = entries.as_chunks::<ENTRY_BYTES>();
-    u32::from_le_bytes(*version) == VERSION && rest.is_empty() && !entries.is_empty() && entries.iter().all(is_entry)
+    u32::from_le_bytes(*version) == VERSION && rest.is_empty() && !entries.is_empty() && entries.iter().copied().all(is_entry)
 }
 
-fn is_entry(entry: &[u8; ENTRY_BYTES]) -> bool {
-    let [t0, t1, p0, p1, ..] = *entry;
+fn is_entry([t0, t1, p0, p1, ..]: [u8; ENTRY_BYTES]) -> bool {
     TAGS.contains(&u16::from_le_bytes([t0, t1])) && u16::from_le_bytes([p0, p1]) <= 0o7
 }

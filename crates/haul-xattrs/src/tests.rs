@@ -57,7 +57,7 @@ fn a_list_that_no_honest_peer_sends_is_refused() {
         vec![of("system.posix_acl_access", b"")],
         vec![of("system.posix_acl_access", &acl[..acl.len() - 1])],
         (0..=MAX_COUNT).map(|i| of(&format!("user.{i:05}"), b"")).collect(),
-        (0..17).map(|i| of(&format!("user.{i:05}"), &[0; MAX_VALUE])).collect(),
+        (0..17).map(|i| of(&format!("user.{i:05}"), &vec![0; MAX_VALUE])).collect(),
     ];
     for list in &bad {
         assert_eq!(check(list, BOTH), Err(Misshapen), "{:?}", list.first());

@@ -154,7 +154,9 @@ fn attributes_and_acls_become_those_that_rsync_makes() {
                 let mut seen = dressed(root);
                 if !keep.acls {
                     // A file that stays keeps its mode here, where rsync's -p sets it.
-                    seen.values_mut().for_each(|(_, mode, _)| *mode = 0);
+                    for (_, mode, _) in seen.values_mut() {
+                        *mode = 0;
+                    }
                 }
                 seen
             };
@@ -360,7 +362,7 @@ fn whole(peer: &mut Peer, entries: Vec<Entry>, content: &[u8]) {
 fn lies_about_attributes_are_refused() {
     let list = |id: u64, list: Vec<Attribute>| Extended { id, list };
     let a = || vec![of("user.a", b"1")];
-    let big = |id: u64| list(id, (0..15).map(|i| of(&format!("user.{i:02}"), &[0; MAX_VALUE])).collect());
+    let big = |id: u64| list(id, (0..15).map(|i| of(&format!("user.{i:02}"), &vec![0; MAX_VALUE])).collect());
     let cases: Vec<(Option<Keep>, Vec<Extended>, &str)> = vec![
         (None, vec![list(1, a())], "a message that no sender sends"),
         (Some(Keep::NONE), vec![list(1, a())], "a message that no sender sends"),

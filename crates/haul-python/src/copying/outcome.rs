@@ -99,6 +99,7 @@ fn told_change<'py>(py: Python<'py>, would: &Would) -> PyResult<Bound<'py, PyDic
         Change::Directory => ("make", None),
         Change::Link => ("link", None),
         Change::Removed => ("delete", None),
+        Change::Attributes => ("attributes", None),
     };
     let told = PyDict::new(py);
     told.set_item("what", what)?;

@@ -141,6 +141,8 @@ impl Watcher {
             Change::Directory => (3, 0),
             Change::Link => (4, 0),
             Change::Removed => (5, 0),
+            // Nothing here asks for attributes to be kept.
+            Change::Attributes => return,
         };
         if let (Some(tell), Ok(path)) = (self.would, CString::new(path.0.clone())) {
             let _one_at_a_time = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
