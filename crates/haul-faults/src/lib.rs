@@ -13,8 +13,8 @@ use std::io;
 use haul_units::PeerText;
 use serde::{Deserialize, Serialize};
 
-pub use note::{ChangedFile, MAX_NOTES, Note};
 pub use errno::Errno;
+pub use note::{ChangedFile, MAX_NOTES, Note};
 pub use path::WirePath;
 
 /// Who or what is at fault.

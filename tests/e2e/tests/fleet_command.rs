@@ -405,7 +405,11 @@ fn a_terminal_has_a_row_for_each_server_and_keeps_the_result() {
         tree::write_random(&dir.join(format!("a-file-with-a-name-that-is-long-of-site{site}")), 6 << 20, &mut Random::seeded(83));
     }
     let mut plain = fleet.sites.haul(fleet.sites.hub());
-    plain.args(["fleet", "get", "-F"]).arg(fleet.sites.ssh_config()).args(["-H", &fleet.hosts(), "-r", "set"]).arg(fleet.target());
+    plain
+        .args(["fleet", "get", "-F"])
+        .arg(fleet.sites.ssh_config())
+        .args(["-H", &fleet.hosts(), "-r", "set"])
+        .arg(fleet.target());
     let finished = Running::start(on_terminal(&plain, 80)).wait(PATIENCE).expect(0);
     let shown = String::from_utf8_lossy(&finished.stdout).into_owned();
     let lines: Vec<String> = shown.split(['\r', '\n']).map(letters).collect();

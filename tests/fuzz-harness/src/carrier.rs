@@ -26,6 +26,10 @@ fn found(stream: &[u8], piece: usize) -> (Vec<(usize, usize)>, bool) {
                     assert!((1..=MAX_TRAIN_BYTES).contains(&train.len()) && train.chunks(segment_bytes).len() <= MAX_SEGMENTS);
                     sizes.push((train.len(), segment_bytes));
                 }
+                Ok(Some(Frame::CallBack { port })) => {
+                    assert_ne!(port, 0);
+                    sizes.push((0, 0));
+                }
                 Ok(Some(Frame::Ping | Frame::Pong { .. } | Frame::Unknown)) => sizes.push((0, 0)),
                 Err(_) => return (sizes, false),
             }
