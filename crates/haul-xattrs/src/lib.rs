@@ -7,6 +7,7 @@
 //! A peer is believed nothing: [`check`] bounds number, names and values, and the shape of an ACL, before anything is remembered of it.
 
 mod acl;
+mod ahead;
 mod apply;
 mod read;
 
@@ -14,6 +15,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use ahead::{Ahead, Held};
 pub use apply::{Outcome, Wanted, apply, mirror};
 pub use read::read;
 
