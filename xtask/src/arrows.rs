@@ -39,7 +39,7 @@ const RULES: &[Rule] = &[
     rule("haul-carrier", &["haul-strangers"], &[]),
     rule("haul-inspect", &["haul-proto"], &[]),
     rule("haul", &["haul-carrier", "haul-inspect", "haul-paths", "haul-udp", "haul-proto", "haul-cc", "haul-units"], &[]),
-    rule("haul-pieces", &["haul-units"], &[]),
+    rule("haul-pieces", &["haul-faults", "haul-units"], &[]),
     rule("haul-descriptors", &[], &[]),
     rule("haul-strangers", &[], &[]),
     rule("haul-faults", &["haul-units"], &[]),

@@ -46,7 +46,6 @@ mod expand;
 #[cfg(unix)]
 mod here;
 mod job;
-pub mod journal;
 mod locks;
 mod observe;
 mod order;
@@ -57,7 +56,6 @@ mod receive;
 mod report;
 mod send;
 mod session;
-mod stamp;
 pub mod store;
 mod terms;
 mod transport;
@@ -66,7 +64,8 @@ pub mod walk;
 pub use engine::{Asking, pull_into, push_fed, push_from, serve_asked, serve_store};
 pub use haul_faults::{ChangedFile, CopyError, Fault, FileProblem, MAX_NOTES, Note, Stop, Why, WirePath};
 pub use haul_names::{Chosen, ChosenError, Filter, FilterError, MAX_ALL_PATTERNS, MAX_PATTERN, MAX_PATTERNS, RuleError, rules};
-pub use haul_pieces::block;
+use haul_pieces::stamp;
+pub use haul_pieces::{block, journal};
 pub use haul_units::Cancel;
 pub use haul_xattrs::Keep;
 #[cfg(unix)]

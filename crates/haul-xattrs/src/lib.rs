@@ -9,6 +9,7 @@
 //! A peer is believed nothing: [`check`] bounds number, names and values, and the shape of an ACL, before anything is remembered of it.
 
 mod acl;
+mod ahead;
 #[cfg(unix)]
 mod apply;
 #[cfg(unix)]
@@ -19,6 +20,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use ahead::{Ahead, Held};
 #[cfg(unix)]
 pub use apply::{apply, mirror};
 #[cfg(unix)]

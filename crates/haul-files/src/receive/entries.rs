@@ -9,7 +9,6 @@ use haul_units::{Bytes, Ranges};
 
 use super::Receiver;
 use super::commit::{Ready, hand_over};
-use super::extended::Held;
 use super::incomplete::{End, Incomplete, Part, State};
 use super::stage::{Earlier, holds};
 use crate::journal::Source;
@@ -20,6 +19,7 @@ use crate::store::{Content, FileKind, Metadata, Stage as _, Store};
 use crate::transport::Transport;
 use haul_faults::{CopyError, Errno, Note, Stop, Why};
 use haul_pieces::Taken;
+use haul_xattrs::Held;
 
 /// What a file takes that is announced and incomplete, with a name and its place in the map. An honest sender has a hundred thousand at most: those of its plan, and
 /// those in the blocks under way.
@@ -158,13 +158,13 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
 
     /// Whether there is memory for what has been announced, of which so many files are not complete.
     fn has_room(&self, open: usize) -> bool {
-        self.tree.has_room((open * OPEN_BYTES).saturating_add(self.parts.bytes()).saturating_add(self.extended_bytes()))
+        self.tree.has_room((open * OPEN_BYTES).saturating_add(self.parts.bytes()).saturating_add(lock(&self.ahead).held_bytes()))
     }
 
     /// Gives the file to come, if it is one, and what is needed of it.
     fn entry(&self, entry: &Entry, ready: &SyncSender<Ready>) -> Result<(Option<Arc<Incomplete>>, Needs), CopyError> {
         let nothing = Ok((None, Needs::Nothing));
-        let extended = self.extended_of(entry);
+        let extended = lock(&self.ahead).take(entry.id);
         let name = self.tree.name_of(entry)?;
         let Some(created) = self.tree.parent(entry)? else {
             // Its directory failed and was reported; what is below is not named one by one.

@@ -1,13 +1,9 @@
 //! Extended attributes and ACLs of what is received.
 //!
-//! They come in front of the entries that they are of, and are bounded ([`check`]). A file gets them when it is whole, before it has its name; one that stays as it is, a directory and a link at once.
+//! They come in front of the entries that they are of, and are bounded ([`Ahead`](haul_xattrs::Ahead)). A file gets them when it is whole, before it has its name; one that stays as it is, a directory and a link at once.
 //! What cannot be set is named, and the thing is there without it.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use haul_xattrs::{Attribute, Failed, MAX_BYTES, Outcome, Reach, Wanted, bytes, check};
+use haul_xattrs::{Failed, Held, Outcome, Reach, Wanted};
 
 use super::Receiver;
 use super::incomplete::Incomplete;
@@ -18,75 +14,16 @@ use crate::store::{Part, Store};
 use crate::transport::Transport;
 use haul_faults::{CopyError, Note, Why, WirePath};
 
-/// Attributes that came before their entries: those of one batch, of which only the last thing may have very many.
-const MAX_AHEAD: usize = 2 * MAX_BYTES;
-/// What one list takes besides its names and values, at least.
-const LIST_BYTES: usize = 64;
-
-/// What came before its entries, by their ids.
-#[derive(Default)]
-pub(super) struct Ahead {
-    lists: HashMap<u64, Held>,
-    bytes: usize,
-    /// What is held of files that are not complete.
-    held: Arc<AtomicUsize>,
-}
-
-/// What a file is to have, counted for as long as it is remembered.
-pub(super) struct Held {
-    list: Vec<Attribute>,
-    bytes: usize,
-    all: Arc<AtomicUsize>,
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
-impl Ahead {
-    fn add(&mut self, Extended { id, list }: Extended) -> Result<(), CopyError> {
-        let bytes = LIST_BYTES + bytes(&list) + list.len() * size_of::<Attribute>();
-        self.bytes += bytes;
-        if self.bytes > MAX_AHEAD {
-            return Err(CopyError::PeerMisbehaved("more attributes than can be remembered"));
-        }
-        self.held.fetch_add(bytes, Ordering::Relaxed);
-        let held = Held { list, bytes, all: self.held.clone() };
-        if self.lists.insert(id, held).is_some() {
-            return Err(CopyError::PeerMisbehaved("attributes of the same thing twice"));
-        }
-        Ok(())
-    }
-}
-
 impl<T: Transport, S: Store> Receiver<'_, T, S> {
     /// Takes attributes of what the next entries announce.
     pub(super) fn hear_extended(&self, lists: Vec<Extended>) -> Result<(), CopyError> {
-        let mut ahead = lock(&self.ahead);
-        for extended in lists {
-            check(&extended.list, self.options.keep).map_err(|_| CopyError::PeerMisbehaved("attributes that cannot be"))?;
-            ahead.add(extended)?;
-        }
-        Ok(())
+        let (mut ahead, keep) = (lock(&self.ahead), self.options.keep);
+        lists.into_iter().try_for_each(|Extended { id, list }| ahead.add(id, list, keep)).map_err(CopyError::PeerMisbehaved)
     }
 
-    /// The entries have come: attributes of others are an honest sender's never.
+    /// The entries have come.
     pub(super) fn all_extended(&self) -> Result<(), CopyError> {
-        let mut ahead = lock(&self.ahead);
-        ahead.bytes = 0;
-        if ahead.lists.is_empty() { Ok(()) } else { Err(CopyError::PeerMisbehaved("attributes of nothing")) }
-    }
-
-    /// What an entry is to have; none where it stays as it is.
-    pub(super) fn extended_of(&self, entry: &Entry) -> Option<Held> {
-        lock(&self.ahead).lists.remove(&entry.id)
-    }
-
-    /// Bytes of attributes that are remembered.
-    pub(super) fn extended_bytes(&self) -> usize {
-        lock(&self.ahead).held.load(Ordering::Relaxed)
+        lock(&self.ahead).end().map_err(CopyError::PeerMisbehaved)
     }
 
     /// Gives a file that is whole what it is to have.
@@ -131,7 +68,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
     fn wanted<'h>(&self, held: &'h Held, mode: Option<u32>) -> Wanted<'h> {
         let any = self.tree.is_root() && self.tree.place.ownership == Ownership::Allow;
         let reach = if any { Reach::All } else { Reach::User };
-        Wanted { list: &held.list, keep: self.options.keep, reach, mode, writes: true }
+        Wanted { list: held.list(), keep: self.options.keep, reach, mode, writes: true }
     }
 
     /// Says what could not be done.

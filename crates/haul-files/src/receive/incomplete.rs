@@ -3,12 +3,12 @@
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
-use super::extended::Held;
 use super::read_back::Sent;
 use crate::block::PieceSum;
 use crate::journal::{PathKey, Source};
 use crate::store::Attributes;
 use haul_pieces::Taken;
+use haul_xattrs::Held;
 
 /// A file that is to arrive.
 pub(super) struct Incomplete {

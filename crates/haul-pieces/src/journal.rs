@@ -77,7 +77,7 @@ pub struct Source {
     pub size: u64,
     /// Modification time.
     pub mtime: Stamp,
-    /// As in [`Kind::File`](crate::protocol::Kind::File).
+    /// As its sender announced it: differs when its content may.
     pub version: u64,
 }
 
