@@ -107,7 +107,8 @@ case ${1:?usage: scripts/windows.sh check|build|test|cargo ..|wine ..} in
     check)
         rust
         with_rust
-        cargo check --locked --quiet --target "$target" "${crates[@]}" --lib --bins --tests
+        cargo check --locked --quiet --target "$target" "${crates[@]}" --lib --bins
+        cargo check --locked --quiet --target "$target" "${tested[@]}" --lib --profile test
         ;;
     build)
         build

@@ -34,7 +34,8 @@ fn named(path: &Path) -> Result<Vec<Program>, Failure> {
     Ok(programs)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -43,7 +43,8 @@ const BASH_HOSTS: &str = include_str!("completions/hosts.bash");
 const ZSH_HOSTS: &str = include_str!("completions/hosts.zsh");
 const FISH_HOSTS: &str = include_str!("completions/hosts.fish");
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::process::Command;
 

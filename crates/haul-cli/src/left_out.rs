@@ -11,7 +11,7 @@ macro_rules! left_out {
 
             /// Says it.
             pub fn run(_: &LeftOut) -> Result<Exit, Failure> {
-                super::said(stringify!($name))
+                crate::left_out::said(stringify!($name))
             }
         })*
     };
@@ -30,7 +30,7 @@ pub mod rsh {
 
     /// Says it.
     pub fn run(_: &LeftOut) -> Exit {
-        if let Err(failure) = super::said("rsh") {
+        if let Err(failure) = crate::left_out::said("rsh") {
             output::print_failure(&failure);
         }
         FAILED

@@ -64,7 +64,8 @@ fn range_in_words(told: &str) -> Option<String> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use clap::Arg;
 

@@ -177,7 +177,8 @@ const FILES: &[(&str, &str)] = &[
     ("~/.ssh/config", "ssh reads it for all hosts that it reaches, by haul too."),
 ];
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -197,7 +197,8 @@ fn transport(args: &PipeArgs) -> TransportConfig {
     TransportConfig { rate_limit: args.limit.map(|limit| limit.0), ..program::transport(args.mode, args.silence.timeout()) }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::args::{Command, parse};

@@ -57,9 +57,13 @@ pub trait Controlled: Send + Sync {
     fn handle(&self, order: Order) -> Status;
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
+    use crate::line::{hear, say};
 
     #[test]
     fn what_is_no_order_is_none() {

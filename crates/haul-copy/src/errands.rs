@@ -144,11 +144,10 @@ impl Problem {
         use haul_faults::Errno;
         let errno = match why {
             Why::Os(number) => *number,
-            Why::InTheWay => Errno::EXIST.raw_os_error(),
+            Why::InTheWay | Why::OtherSpelling => Errno::EXIST.raw_os_error(),
             Why::LinkNotFollowed => Errno::LOOP.raw_os_error(),
             Why::NeedsDirectory => Errno::NOTDIR.raw_os_error(),
             Why::CannotBeNamed => Errno::INVAL.raw_os_error(),
-            Why::OtherSpelling => Errno::EXIST.raw_os_error(),
             Why::OutsideRoot | Why::Reserved => Errno::ACCESS.raw_os_error(),
             _ => Errno::IO.raw_os_error(),
         };

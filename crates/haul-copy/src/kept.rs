@@ -213,7 +213,8 @@ fn in_no_directory() -> Stop {
     Stop::Unavailable(PeerText::from("interrupted copies can be listed in directories only"))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use haul_files::{Export, Ownership, Silent};
 

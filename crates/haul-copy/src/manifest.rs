@@ -132,7 +132,8 @@ fn hash_of(sum: Sum, path: &Path) -> io::Result<Vec<u8>> {
     })
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::ffi::OsStr;
     use std::fs;

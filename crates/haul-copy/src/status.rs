@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::here::{Local, storage};
 use crate::machine::{MachineReport, MachineWatch};
 use crate::opening::{Opening, Purpose};
+use crate::storage::StorageReport;
 use crate::{CLOSE_ABORTED, CLOSE_DONE, stores};
 
 /// Places of which a server tells at most: the answer is one line of bounded length.
@@ -84,24 +85,6 @@ pub struct PlaceReport {
     pub problem: Option<PeerText>,
     /// The servers behind it, where it is spread over several (Gfarm): the first 64.
     pub storage: Vec<StorageReport>,
-}
-
-/// A storage server behind a place: what `gfhost -l` and `gfdf` tell of it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct StorageReport {
-    /// Its name.
-    pub host: PeerText,
-    /// Its kind of machine.
-    pub architecture: PeerText,
-    /// Its processors.
-    pub processors: u32,
-    /// How many processes wanted a processor, over the last minute; none where it does not answer.
-    pub load1: Option<f64>,
-    /// What may still be written there, in bytes; none where that is not known.
-    pub free_bytes: Option<u64>,
-    /// That and what is in use.
-    pub total_bytes: Option<u64>,
 }
 
 impl StatusReport {
@@ -203,12 +186,14 @@ pub fn ask(connection: &Connection, path: Option<WirePath>, cancel: &Cancel) -> 
     asked.join().unwrap_or_else(|_| Err(io::Error::other("the thread that asks has failed")))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use haul_files::{Export, Ownership};
     use haul_peer::from_line;
 
     use super::*;
+    use crate::storage::MAX_STORAGE;
 
     #[test]
     fn the_machine_and_its_room_are_told() {

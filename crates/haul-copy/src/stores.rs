@@ -10,9 +10,9 @@ use haul_files::{
     Access, CopyError, Destination, Link, Observer, PullJob, PushJob, Report, SourceSpec, Stop, Store, StoreError, Transport,
     WirePath,
 };
-use haul_units::{Cancel, PeerText};
+use haul_units::Cancel;
 
-use crate::here::{self, Local, gfarm};
+use crate::here::{self, Local, gfarm, unavailable};
 
 /// Sends files of the store that the sources name.
 pub(crate) fn push<T: Transport>(
@@ -151,10 +151,6 @@ fn one_scheme(paths: &[WirePath]) -> Result<Scheme, CopyError> {
     } else {
         Err(unavailable("the sources of one copy must be in one store"))
     }
-}
-
-pub(crate) fn unavailable(why: &str) -> CopyError {
-    CopyError::Stopped(Stop::Unavailable(PeerText::from(why)))
 }
 
 #[cfg(test)]

@@ -234,6 +234,7 @@ impl<S: Store> Inner<S> {
     }
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests {
     use super::*;

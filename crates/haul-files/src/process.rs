@@ -1,15 +1,7 @@
 //! What this process gives to the files that it makes.
 
-#[cfg(unix)]
-mod unix;
-#[cfg(windows)]
-mod windows;
+#[cfg_attr(unix, path = "process/unix.rs")]
+#[cfg_attr(windows, path = "process/windows.rs")]
+mod system;
 
-#[cfg(unix)]
-pub use unix::umask;
-#[cfg(unix)]
-pub(crate) use unix::user;
-#[cfg(windows)]
-pub use windows::umask;
-#[cfg(windows)]
-pub(crate) use windows::user;
+pub use system::{umask, user};

@@ -243,5 +243,6 @@ impl<S: Store, F: Found> Visitor<S> for Teller<'_, S, F> {
     }
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests;

@@ -26,7 +26,8 @@ pub fn at_home(home: &Path, spelled: &[u8]) -> PathBuf {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::ffi::OsStrExt as _;
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::system::os_str;
+use crate::system::os_string;
 
 /// Longest name of one directory entry in bytes.
 pub const MAX_NAME: usize = 255;
@@ -60,7 +60,7 @@ pub fn is_reserved(name: &[u8]) -> bool {
 
 /// A path from bytes.
 pub fn path_of(bytes: Vec<u8>) -> PathBuf {
-    PathBuf::from(os_str(&bytes).into_owned())
+    PathBuf::from(os_string(bytes))
 }
 
 #[cfg(test)]

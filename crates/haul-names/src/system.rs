@@ -6,10 +6,10 @@ mod unix;
 mod windows;
 
 #[cfg(unix)]
-pub(crate) use unix::home_of;
-#[cfg(unix)]
 pub use unix::os_str;
-#[cfg(windows)]
-pub(crate) use windows::home_of;
+#[cfg(unix)]
+pub(crate) use unix::{home_of, os_string};
 #[cfg(windows)]
 pub use windows::os_str;
+#[cfg(windows)]
+pub(crate) use windows::{home_of, os_string};

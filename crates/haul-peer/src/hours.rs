@@ -81,7 +81,7 @@ impl LimitByHours {
 
 /// The time of day at a place: minutes since midnight at so many seconds since 1970, by the machine's zone or `TZ`.
 pub fn minute_of_day(unix_seconds: u64) -> u16 {
-    let minute = local_minute(unix_seconds).unwrap_or_else(|| (unix_seconds / 60) as i64);
+    let minute = local_minute(unix_seconds).unwrap_or((unix_seconds / 60) as i64);
     minute.rem_euclid(DAY.into()) as u16
 }
 

@@ -65,7 +65,8 @@ fn choose(named: Option<&Path>, xdg: Option<OsString>, usual: impl FnOnce() -> O
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
 

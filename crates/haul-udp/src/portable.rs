@@ -78,6 +78,9 @@ impl System {
 
     /// Takes a datagram that is there already.
     pub(crate) fn take_train<'a>(&self, room: &'a mut [u8]) -> io::Result<Option<Received<'a>>> {
+        if !own::may_be_readable(&self.inner) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         let (len, from) = self.take_datagram(room, Some(Duration::ZERO))?;
         let received = room.get_mut(..len).zip(from);
         Ok(received.map(|(train, from)| Received {
@@ -93,7 +96,7 @@ impl System {
     /// Its length and sender; no sender if it was truncated.
     fn take_datagram(&self, room: &mut [u8], patience: Option<Duration>) -> io::Result<(usize, Option<SocketAddr>)> {
         // A timeout of zero would mean none.
-        self.inner.set_read_timeout(patience.map(|patience| patience.max(Duration::from_micros(1))))?;
+        self.inner.set_read_timeout(patience.map(|patience| patience.max(own::LEAST_WAIT)))?;
         // SAFETY: initialised bytes may be seen as possibly uninitialised ones, and `recv_from` only ever writes to them.
         let room = unsafe { &mut *(std::ptr::from_mut(room) as *mut [MaybeUninit<u8>]) };
         let (len, flags, from) = self.inner.recv_from_vectored(&mut [MaybeUninitSlice::new(room)])?;

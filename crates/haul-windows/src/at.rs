@@ -7,17 +7,17 @@ use std::io;
 use std::mem::{offset_of, size_of};
 use std::os::windows::ffi::OsStringExt as _;
 use std::os::windows::fs::OpenOptionsExt as _;
-use std::os::windows::io::{AsRawHandle as _, FromRawHandle as _, OwnedHandle};
+use std::os::windows::io::{FromRawHandle as _, OwnedHandle};
 use std::path::Path;
 use std::ptr::null;
 
 use haul_files::StoreError;
 use windows_sys::Wdk::Foundation::OBJECT_ATTRIBUTES;
 use windows_sys::Wdk::Storage::FileSystem::{
-    FILE_CREATE, FILE_DIRECTORY_FILE, FILE_DISPOSITION_INFORMATION_EX, FILE_LINK_INFORMATION, FILE_NON_DIRECTORY_FILE, FILE_OPEN,
-    FILE_OPEN_FOR_BACKUP_INTENT, FILE_OPEN_IF, FILE_OPEN_REPARSE_POINT, FILE_RENAME_INFORMATION, FILE_SYNCHRONOUS_IO_NONALERT,
-    FileDispositionInformation, FileDispositionInformationEx, FileLinkInformation, FileRenameInformation,
-    FileRenameInformationEx, NtCreateFile, NtFlushBuffersFile, NtSetInformationFile,
+    FILE_CREATE, FILE_DIRECTORY_FILE, FILE_LINK_INFORMATION, FILE_NON_DIRECTORY_FILE, FILE_OPEN, FILE_OPEN_FOR_BACKUP_INTENT,
+    FILE_OPEN_IF, FILE_OPEN_REPARSE_POINT, FILE_RENAME_INFORMATION, FILE_SYNCHRONOUS_IO_NONALERT, FileDispositionInformation,
+    FileDispositionInformationEx, FileLinkInformation, FileRenameInformation, FileRenameInformationEx, NtCreateFile,
+    NtFlushBuffersFile, NtSetInformationFile,
 };
 use windows_sys::Win32::Foundation::{
     HANDLE, NTSTATUS, OBJ_CASE_INSENSITIVE, RtlNtStatusToDosError, STATUS_DELETE_PENDING, STATUS_FILE_IS_A_DIRECTORY,
@@ -32,6 +32,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 };
 use windows_sys::Win32::System::IO::IO_STATUS_BLOCK;
 
+use crate::handle::raw;
 use crate::metadata;
 
 /// A directory that is open, for access below it.
@@ -302,8 +303,7 @@ pub(crate) fn remove(handle: &OwnedHandle) -> Result<(), Failed> {
     const FILE_DISPOSITION_POSIX_SEMANTICS: u32 = 2;
     const FILE_DISPOSITION_IGNORE_READONLY_ATTRIBUTE: u32 = 0x10;
     let flags = FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX_SEMANTICS | FILE_DISPOSITION_IGNORE_READONLY_ATTRIBUTE;
-    let information = FILE_DISPOSITION_INFORMATION_EX { Flags: flags };
-    match set(handle, FileDispositionInformationEx, &u64::from(information.Flags).to_le_bytes()[..4]) {
+    match set(handle, FileDispositionInformationEx, &flags.to_le_bytes()) {
         Err(failed) if failed.is_unknown() => set(handle, FileDispositionInformation, &[1]),
         result => result,
     }
@@ -337,10 +337,6 @@ fn set(handle: &OwnedHandle, class: i32, information: &[u8]) -> Result<(), Faile
 
 pub(crate) fn check(status: NTSTATUS) -> Result<(), Failed> {
     if status >= 0 { Ok(()) } else { Err(Failed(status)) }
-}
-
-pub(crate) fn raw(handle: &OwnedHandle) -> HANDLE {
-    handle.as_raw_handle()
 }
 
 /// A name of the system as bytes: UTF-8, or what is nearest where it is no UTF-16.

@@ -19,15 +19,13 @@ mod at;
 #[cfg(windows)]
 mod file;
 #[cfg(windows)]
-mod kept;
+mod handle;
+#[cfg(windows)]
+mod listing;
 #[cfg(windows)]
 mod local;
 #[cfg(windows)]
 mod metadata;
-#[cfg(windows)]
-mod read_back;
-#[cfg(windows)]
-mod resolve;
 #[cfg(windows)]
 mod stage;
 
@@ -36,11 +34,10 @@ pub use at::Directory;
 #[cfg(windows)]
 pub use file::File;
 #[cfg(windows)]
-pub use local::Local;
-#[cfg(windows)]
-pub use resolve::Top;
+pub use local::{Local, Top};
 #[cfg(windows)]
 pub use stage::Stage;
 
-#[cfg(all(test, windows))]
+#[cfg(windows)]
+#[cfg(test)]
 mod tests;

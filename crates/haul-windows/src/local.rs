@@ -1,10 +1,12 @@
 //! Directories of this machine.
 
+mod kept;
+mod resolve;
+
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::mem::offset_of;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use haul_files::journal::Record;
 use haul_files::store::{
@@ -15,18 +17,16 @@ use haul_names::base_name;
 use haul_units::Bytes;
 use windows_sys::Wdk::Storage::FileSystem::{FileFsSizeInformation, NtQueryVolumeInformationFile};
 use windows_sys::Wdk::System::SystemServices::FILE_FS_SIZE_INFORMATION;
-use windows_sys::Win32::Foundation::{ERROR_NO_MORE_FILES, GetLastError};
-use windows_sys::Win32::Storage::FileSystem::{FILE_ID_BOTH_DIR_INFO, FileIdBothDirectoryInfo, GetFileInformationByHandleEx};
 use windows_sys::Win32::System::IO::IO_STATUS_BLOCK;
 
-use crate::at::{self, Directory, For, Make, What, raw};
+use crate::at::{self, Directory, For, Make, What};
 use crate::file::{File, set_time};
-use crate::resolve::Top;
+use crate::handle::raw;
+use crate::listing::each_name;
 use crate::stage::Stage;
-use crate::{kept, metadata, names};
+use crate::{metadata, names};
 
-/// Bytes for the names of a directory that are read at once.
-const LISTING_BYTES: usize = 64 << 10;
+pub use resolve::Top;
 
 /// Directories of this machine, as far as somebody may use them.
 pub struct Local {
@@ -199,54 +199,4 @@ impl Store for Local {
 /// A name that may be there.
 fn existing(name: &[u8]) -> Result<Vec<u16>, StoreError> {
     names::to_open(name).ok_or(StoreError::CannotBeNamed)
-}
-
-/// Calls `each` with the names in a directory, but `.` and `..`, until it breaks.
-pub(crate) fn each_name(dir: &Directory, each: &mut dyn FnMut(&[u16]) -> ControlFlow<()>) -> Result<(), StoreError> {
-    // Where a listing has come to belongs to a handle.
-    let handle = dir.again(For::Below)?;
-    let mut buffer = vec![0_u64; LISTING_BYTES / size_of::<u64>()];
-    loop {
-        // SAFETY: the buffer is as aligned as the structures in it, and has that many bytes.
-        let done = unsafe {
-            GetFileInformationByHandleEx(raw(&handle), FileIdBothDirectoryInfo, buffer.as_mut_ptr().cast(), LISTING_BYTES as u32)
-        };
-        if done == 0 {
-            // SAFETY: a number of this thread.
-            return match unsafe { GetLastError() } {
-                ERROR_NO_MORE_FILES => Ok(()),
-                code => Err(StoreError::from_io(&std::io::Error::from_raw_os_error(code as i32))),
-            };
-        }
-        for name in names_of(&buffer) {
-            if !matches!(&*name, [46] | [46, 46]) && each(&name).is_break() {
-                return Ok(());
-            }
-        }
-    }
-}
-
-/// The names in a run of `FILE_ID_BOTH_DIR_INFO`.
-fn names_of(buffer: &[u64]) -> Vec<Vec<u16>> {
-    let bytes: Vec<u8> = buffer.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let number = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
-    let (mut names, mut at) = (Vec::new(), 0);
-    loop {
-        let name = || {
-            let length = number(at + offset_of!(FILE_ID_BOTH_DIR_INFO, FileNameLength))?;
-            let start = at + offset_of!(FILE_ID_BOTH_DIR_INFO, FileName);
-            let name = bytes.get(start..start + length)?;
-            Some(name.chunks_exact(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]])).collect())
-        };
-        names.extend(name());
-        match number(at) {
-            Some(0) | None => return names,
-            Some(next) => at += next,
-        }
-    }
-}
-
-/// Locks; another thread's panic has failed the copy already.
-pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

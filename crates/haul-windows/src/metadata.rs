@@ -13,7 +13,7 @@ use windows_sys::Win32::Storage::FileSystem::{
     FileStandardInfo, GetFileInformationByHandle, GetFileInformationByHandleEx,
 };
 
-use crate::at::raw;
+use crate::handle::raw;
 
 /// From 1601, where the system's clock begins, to 1970, in seconds.
 const SECONDS_TO_1970: i64 = 11_644_473_600;

@@ -3,6 +3,8 @@
 //! `.haul-` and 8 hexadecimal digits of the job; it holds the journal and one part file `p<number>` for each file that is not finished. While a copy runs nobody else can open the journal:
 //! that is the lock, and a process that is killed lets go of it. A copy that succeeds removes the stage, but nothing that it does not know.
 
+mod read_back;
+
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,8 +19,9 @@ use haul_names::{is_reserved, stage_name};
 
 use crate::at::{self, Directory, Failed, For, Make, What};
 use crate::file::File;
-use crate::local::{each_name, lock};
-use crate::{metadata, names, read_back};
+use crate::handle::lock;
+use crate::listing::each_name;
+use crate::{metadata, names};
 
 pub(crate) const JOURNAL: &[u8] = b"journal";
 /// Names that a job's stage may have, one after the other.
@@ -234,7 +237,7 @@ impl store::Stage for Stage {
         pieces: &[(u64, u32, Hash)],
         buffer: &mut Vec<u8>,
     ) -> Result<ReadHow, StoreError> {
-        read_back::written(self, what, pieces, buffer)
+        self.read_back_written(what, pieces, buffer)
     }
 
     fn commit(&self, part: u64, to: &Spot<'_, Directory>, _attributes: &Attributes) -> Result<Placed, StoreError> {

@@ -1,6 +1,8 @@
+#[cfg(unix)]
 use std::sync::mpsc;
 
 use super::*;
+#[cfg(unix)]
 use crate::{Carrier, Side};
 
 const LONG: Duration = Duration::from_secs(10);
@@ -57,12 +59,16 @@ fn of_those_who_say_nothing_the_oldest_of_the_fullest_source_is_cut_off() {
 }
 
 /// Is there as long as a thread of its carrier's is.
+#[cfg(unix)]
 struct Held(#[expect(dead_code, reason = "its end tells")] mpsc::Sender<()>);
 
+#[cfg(unix)]
 impl Side for Held {
     fn deliver(&self, _: &mut [u8], _: usize) {}
 }
 
+/// On Windows a write that waits goes on waiting; its connection ends by keep-alive.
+#[cfg(unix)]
 #[test]
 fn who_is_cut_off_holds_no_thread_whether_it_goes_on_talking_or_reads_nothing() {
     let (tell, told) = mpsc::channel();

@@ -6,7 +6,8 @@ mod config;
 mod cp;
 #[cfg(unix)]
 mod ctl;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod documents;
 mod files;
 #[cfg(unix)]
@@ -80,6 +81,7 @@ pub use serve::ServeArgs;
 pub use silence::SilenceArgs;
 #[cfg(unix)]
 pub use tcp::{ScopeArgs, TcpArgs, TcpCommand};
+pub use tcp_mode::TcpMode;
 pub use trace::TraceArgs;
 
 /// Congestion control of what carries other programs' streams. Their connections live long, rest often and are asked for much at once: what the
@@ -262,7 +264,8 @@ pub fn hperf() -> clap::Command {
         .version(env!("CARGO_PKG_VERSION"))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
 

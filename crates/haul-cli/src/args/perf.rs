@@ -102,7 +102,7 @@ pub struct MeshArgs {
     ///
     /// It must be loaded on every host, see `haul tcp on`.
     #[arg(long, value_name = "LAW", conflicts_with = "mode")]
-    pub tcp_mode: Option<super::tcp_mode::TcpMode>,
+    pub tcp_mode: Option<super::TcpMode>,
     /// TCP's congestion control
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub congestion: String,

@@ -4,7 +4,7 @@ use haul_perf::mesh::{
     self, FilesError, MeshListener, MeshSettings, Pair, PairError, ResultFiles, Site, StartError, megabits, sites, table,
 };
 
-use crate::args::MeshArgs;
+use crate::args::{MeshArgs, TcpMode};
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, output};
 
@@ -18,7 +18,7 @@ pub fn run(args: &MeshArgs) -> Result<Exit, Failure> {
         interval: args.every(),
         parallel: args.parallel,
         mode: args.mode,
-        tcp_mode: args.tcp_mode.as_ref().map(|mode| mode.kernel_name()),
+        tcp_mode: args.tcp_mode.as_ref().map(TcpMode::kernel_name),
         congestion: args.congestion.clone(),
         server_port: args.server_port,
         at_once: args.at_once,

@@ -300,7 +300,8 @@ fn top(name: &WirePath) -> Found {
     Found { name: name.clone(), kind, size: 0, mode: 0o555, uid: 0, gid: 0, modified: (0, 0), inode: 0, target: None }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::fs;
     use std::path::Path;

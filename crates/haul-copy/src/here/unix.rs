@@ -6,13 +6,10 @@ use haul_peer::chain;
 use haul_units::{Bytes, Cancel, PeerText};
 use rustix::fs::AtFlags;
 
-use crate::status::StorageReport;
-use crate::stores::unavailable;
+use super::unavailable;
+use crate::storage::{MAX_STORAGE, StorageReport};
 
 pub(crate) use haul_files::{Local, pull, push};
-
-/// Storage servers behind a place of which it tells at most.
-const MAX_STORAGE: usize = 64;
 
 type Dir = <Local as haul_files::Store>::Dir;
 

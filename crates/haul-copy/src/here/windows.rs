@@ -3,8 +3,8 @@
 use haul_files::{CopyError, Link, Observer, PullJob, PushJob, Report, Store as _, StoreError, Transport};
 use haul_units::Cancel;
 
-use crate::status::StorageReport;
-use crate::stores::unavailable;
+use super::unavailable;
+use crate::storage::StorageReport;
 
 pub(crate) use haul_windows::Local;
 

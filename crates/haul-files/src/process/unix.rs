@@ -3,7 +3,7 @@
 use rustix::fs::Mode;
 
 /// The user and the group that it acts as.
-pub(crate) fn user() -> (u32, u32) {
+pub fn user() -> (u32, u32) {
     (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
 }
 

@@ -1,7 +1,7 @@
 //! A file has no mode here but what the directory that it is in gives it.
 
 /// The user and the group that it acts as: numbers that nobody has.
-pub(crate) const fn user() -> (u32, u32) {
+pub const fn user() -> (u32, u32) {
     (u32::MAX, u32::MAX)
 }
 

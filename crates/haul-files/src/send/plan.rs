@@ -389,6 +389,7 @@ impl<F> Large<F> {
     }
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests {
     use super::*;

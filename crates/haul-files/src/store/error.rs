@@ -99,7 +99,8 @@ impl From<StoreError> for Why {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
 

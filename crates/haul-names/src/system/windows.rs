@@ -12,6 +12,11 @@ pub fn os_str(bytes: &[u8]) -> Cow<'_, OsStr> {
     }
 }
 
+/// The same from bytes of one's own.
+pub(crate) fn os_string(bytes: Vec<u8>) -> OsString {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()).into()
+}
+
 pub(crate) fn home_of(_user: &[u8]) -> Option<PathBuf> {
     None
 }

@@ -69,7 +69,8 @@ fn unwrapped(text: &str) -> Option<Vec<u8>> {
     BASE64.decode(base64.as_bytes()).ok()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 

@@ -99,7 +99,8 @@ fn failed(path: &Path, source: io::Error) -> KeysError {
     KeysError::Io { path: path.to_owned(), source }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt as _;

@@ -98,5 +98,6 @@ const SCRIPT: &str = concat!(
     r#"exec 3<$f; if [ -n "$t" ]; then rm -rf $t; trap - 0; fi; cd "$w"; exec /proc/self/fd/3 "$@""#,
 );
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests;

@@ -287,7 +287,8 @@ fn pass_on(mut stderr: impl Read + Send + 'static, mut to: Box<dyn Write + Send>
     when_ended
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::path::PathBuf;
     use std::process::Command;

@@ -116,7 +116,8 @@ pub fn set_congestion(stream: &TcpStream, name: &str) -> Result<(), CongestionEr
     })
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::TcpListener;

@@ -87,7 +87,8 @@ fn failed(path: &Path, source: io::Error) -> AuditError {
     AuditError::Io { path: path.to_owned(), source }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};

@@ -6,6 +6,6 @@ mod none;
 mod windows;
 
 #[cfg(not(windows))]
-pub(super) use none::{allow_fragments, forbid_fragments, send, takes_trains};
+pub(super) use none::{LEAST_WAIT, allow_fragments, forbid_fragments, may_be_readable, send, takes_trains};
 #[cfg(windows)]
-pub(super) use windows::{allow_fragments, forbid_fragments, send, takes_trains};
+pub(super) use windows::{LEAST_WAIT, allow_fragments, forbid_fragments, may_be_readable, send, takes_trains};

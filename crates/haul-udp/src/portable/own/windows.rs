@@ -6,11 +6,12 @@ use std::io;
 use std::mem::size_of;
 use std::os::windows::io::AsRawSocket as _;
 use std::ptr::null_mut;
+use std::time::Duration;
 
 use socket2::{SockAddr, Socket};
 use windows_sys::Win32::Networking::WinSock::{
-    CMSGHDR, IP_DONTFRAGMENT, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_UDP, IPV6_DONTFRAG, SOCKET, SOCKET_ERROR, UDP_SEND_MSG_SIZE,
-    WSABUF, WSAMSG, WSASendMsg, setsockopt,
+    CMSGHDR, IP_DONTFRAGMENT, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_UDP, IPV6_DONTFRAG, POLLRDNORM, SOCKET, SOCKET_ERROR,
+    UDP_SEND_MSG_SIZE, WSABUF, WSAMSG, WSAPOLLFD, WSAPoll, WSASendMsg, setsockopt,
 };
 
 /// A control message with a size in it, and what pads it to the next one.
@@ -19,6 +20,16 @@ struct SizeMessage {
     header: CMSGHDR,
     size: u32,
     padding: u32,
+}
+
+/// The shortest time that a socket can be told to wait: the system counts milliseconds, and none stands for ever.
+pub(in crate::portable) const LEAST_WAIT: Duration = Duration::from_millis(1);
+
+/// Whether there is something to receive, or an error to be told.
+pub(in crate::portable) fn may_be_readable(socket: &Socket) -> bool {
+    let mut asked = WSAPOLLFD { fd: raw(socket), events: POLLRDNORM, revents: 0 };
+    // SAFETY: the one structure outlives the call, which does not wait.
+    unsafe { WSAPoll(&raw mut asked, 1, 0) > 0 }
 }
 
 /// Whether the system cuts trains: it takes the option, which is set to none here.

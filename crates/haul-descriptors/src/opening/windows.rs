@@ -2,12 +2,7 @@
 
 use std::io;
 
-use crate::clear_shelves;
-
-/// What the process may open, more or less.
-pub(crate) const fn limit() -> usize {
-    1 << 16
-}
+use crate::shelf::clear_shelves;
 
 /// Whether the process, or the system, has no handle left: `ERROR_TOO_MANY_OPEN_FILES`, or WSAEMFILE of a socket.
 pub fn is_none_left(error: &io::Error) -> bool {

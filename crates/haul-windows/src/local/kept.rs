@@ -9,9 +9,9 @@ use haul_files::{Stop, WirePath};
 use haul_names::{directory_and_name, is_stage_name, os_str};
 use haul_units::Bytes;
 
-use crate::Local;
+use super::Local;
 use crate::at::{self, Directory};
-use crate::local::each_name;
+use crate::listing::each_name;
 use crate::stage::{Left, bytes_of_stage, remove_all};
 
 /// Names in a directory that are looked at on behalf of a copy: a listing of some milliseconds.

@@ -1,4 +1,4 @@
-//! As many as `RLIMIT_NOFILE` says.
+//! What waits for a descriptor.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -7,19 +7,13 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit};
 
-use crate::clear_shelves;
+use crate::shelf::clear_shelves;
 
 /// How long a copy waits for a descriptor that others have: as long as a daemon takes to miss a client that was killed.
 const PATIENCE: Duration = Duration::from_secs(12);
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(10);
-
-/// What the process may open.
-pub(crate) fn limit() -> usize {
-    getrlimit(Resource::Nofile).current.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
-}
 
 /// Whether the process, or the system, has no descriptor left.
 pub fn is_none_left(error: &io::Error) -> bool {

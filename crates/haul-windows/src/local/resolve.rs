@@ -18,8 +18,10 @@ use windows_sys::Win32::Storage::FileSystem::{
     SYNCHRONIZE,
 };
 
+use super::Local;
 use crate::at::{Directory, For, Make, What};
-use crate::{Local, names};
+use crate::handle::lock;
+use crate::names;
 
 type Place = store::Place<Directory>;
 
@@ -95,7 +97,7 @@ impl Local {
 
     /// An exported root; each is opened once.
     fn root(&self, export: &Export) -> Result<Arc<Directory>, Stop> {
-        let mut roots = crate::local::lock(&self.roots);
+        let mut roots = lock(&self.roots);
         if let Some(root) = roots.get(&export.name) {
             return Ok(root.clone());
         }

@@ -3,10 +3,10 @@
 use haul_files::block::{Hash, MAX_CONTENT};
 use haul_files::store::{ReadHow, StoreError, Written};
 
+use super::Stage;
 use crate::at::{Directory, For, What};
 use crate::file::File;
 use crate::names;
-use crate::stage::Stage;
 
 /// A piece that was written: offset, length, hash.
 type Sent = (u64, u32, Hash);
@@ -14,26 +14,28 @@ type Sent = (u64, u32, Hash);
 /// Direct reading wants offsets, lengths and addresses at multiples of the disk's blocks: no disk has larger ones.
 const ALIGNMENT: usize = 4096;
 
-/// Reads back a part file, or what was made at its place.
-pub(crate) fn written(
-    stage: &Stage,
-    what: &Written<'_, Directory>,
-    pieces: &[Sent],
-    buffer: &mut Vec<u8>,
-) -> Result<ReadHow, StoreError> {
-    match *what {
-        Written::Unfinished(part) => {
-            stage.open_part(part, For::Write)?.sync()?;
-            check(|purpose| stage.open_part(part, purpose), pieces, buffer)
-        }
-        Written::Part(part, _mode) => check(|purpose| stage.open_part(part, purpose), pieces, buffer),
-        Written::Placed(dir, name) => {
-            let name = names::to_open(name).ok_or(StoreError::CannotBeNamed)?;
-            let result = check(|purpose| File::new(dir.spelled(&name, purpose, What::File)?), pieces, buffer);
-            if result == Err(StoreError::Damaged) {
-                let _ = dir.remove(&name, What::File);
+impl Stage {
+    /// Reads back a part file, or what was made at its place.
+    pub(super) fn read_back_written(
+        &self,
+        what: &Written<'_, Directory>,
+        pieces: &[Sent],
+        buffer: &mut Vec<u8>,
+    ) -> Result<ReadHow, StoreError> {
+        match *what {
+            Written::Unfinished(part) => {
+                self.open_part(part, For::Write)?.sync()?;
+                check(|purpose| self.open_part(part, purpose), pieces, buffer)
             }
-            result
+            Written::Part(part, _mode) => check(|purpose| self.open_part(part, purpose), pieces, buffer),
+            Written::Placed(dir, name) => {
+                let name = names::to_open(name).ok_or(StoreError::CannotBeNamed)?;
+                let result = check(|purpose| File::new(dir.spelled(&name, purpose, What::File)?), pieces, buffer);
+                if result == Err(StoreError::Damaged) {
+                    let _ = dir.remove(&name, What::File);
+                }
+                result
+            }
         }
     }
 }
