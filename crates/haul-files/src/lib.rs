@@ -58,13 +58,14 @@ mod send;
 mod session;
 pub mod store;
 mod terms;
-mod transport;
 pub mod walk;
 
 pub use engine::{Asking, pull_into, push_fed, push_from, serve_asked, serve_store};
 pub use haul_faults::{ChangedFile, CopyError, Fault, FileProblem, MAX_NOTES, Note, Stop, Why, WirePath};
 pub use haul_names::{Chosen, ChosenError, Filter, FilterError, MAX_ALL_PATTERNS, MAX_PATTERN, MAX_PATTERNS, RuleError, rules};
 use haul_pieces::stamp;
+use haul_pieces::transport;
+pub use haul_pieces::transport::{BlockRx, BlockTx, Left, Link, Transport};
 pub use haul_pieces::{block, journal};
 pub use haul_units::Cancel;
 pub use haul_xattrs::Keep;
@@ -82,4 +83,3 @@ pub use send::{Fed, Feed, Thing};
 #[cfg(unix)]
 pub use store::Local;
 pub use store::{Discarded, Interrupted, Store, StoreError};
-pub use transport::{BlockRx, BlockTx, Left, Link, Transport};

@@ -6,37 +6,29 @@ use haul_files::protocol::Needs;
 use haul_plan::{FileId, ServerId};
 
 use super::error::GetError;
+use super::supply::Supply;
 use super::transfer::Transfer;
-
-/// What waits for somebody who has it at hand, and whether it has waited long enough.
-#[derive(Default)]
-pub(super) struct Far {
-    /// Files that nobody has at hand who was heard so far.
-    waiting: Vec<(u32, Needs)>,
-    /// Something has happened after which there may be nobody to wait for.
-    is_due: bool,
-}
 
 impl<B: AsRef<[u8]>> Transfer<'_, '_, B> {
     /// A file is needed that nobody has at hand who was heard so far.
     pub(super) fn wait_for_holder(&mut self, node: u32, needs: Needs) {
-        self.far.waiting.push((node, needs));
-        self.far.is_due = true;
+        self.waiting.files.push((node, needs));
+        self.waiting.is_due = true;
     }
 
     /// Somebody has said all, or is gone.
     pub(super) fn look_further(&mut self) {
-        self.far.is_due = true;
+        self.waiting.is_due = true;
     }
 
     /// Asks those who would fetch them for the files that nobody who is there has at hand.
     pub(super) fn reach_further(&mut self) -> Result<(), GetError> {
         let is_said = !self.desk.supplies.iter().any(|supply| supply.is_up() && !supply.is_listed);
-        if !(self.far.is_due && is_said) {
+        if !(self.waiting.is_due && is_said) {
             return Ok(());
         }
-        self.far.is_due = false;
-        for (node, needs) in std::mem::take(&mut self.far.waiting) {
+        self.waiting.is_due = false;
+        for (node, needs) in std::mem::take(&mut self.waiting.files) {
             if self.listing.tree.holders(node).is_empty() {
                 let far = self.listing.tree.take_far(node);
                 self.listing.tree.settle(node, &far);
@@ -62,7 +54,7 @@ impl<B: AsRef<[u8]>> Transfer<'_, '_, B> {
 
     /// Somebody who is there has it at hand, or it has come.
     fn is_at_hand(&self, file: FileId) -> bool {
-        let is_up = |holder: &ServerId| self.desk.supplies.get(holder.index()).is_some_and(|supply| supply.is_up());
+        let is_up = |holder: &ServerId| self.desk.supplies.get(holder.index()).is_some_and(Supply::is_up);
         self.plan.is_complete(file) || self.plan.catalogue().holders(file).iter().any(is_up)
     }
 }

@@ -39,6 +39,7 @@ mod receiving;
 mod supplier;
 mod supply;
 mod transfer;
+mod waiting;
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, PoisonError};

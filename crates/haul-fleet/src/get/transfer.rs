@@ -18,11 +18,11 @@ use haul_units::{Bytes, Time};
 use super::desk::Desk;
 use super::disputed::Disputed;
 use super::error::GetError;
-use super::far::Far;
 use super::listing::Listing;
 use super::merge::{self, NONE};
 use super::news::{News, Said};
 use super::receiving::{Receiving, Wants, ended};
+use super::waiting::Waiting;
 use crate::clock;
 use crate::observe::JobEvent;
 
@@ -56,7 +56,7 @@ pub(super) struct Transfer<'d, 'a, B> {
     pub(super) is_all_found: bool,
     /// What nobody has who was heard so far.
     pub(super) lost_for_now: Vec<FileId>,
-    pub(super) far: Far,
+    pub(super) waiting: Waiting,
     pub(super) tallies: HashMap<FileId, Tally>,
     /// Why members could not give a file, the latest.
     pub(super) reasons: HashMap<FileId, Why>,
@@ -103,7 +103,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
             wants,
             is_all_found: false,
             lost_for_now: Vec::new(),
-            far: Far::default(),
+            waiting: Waiting::default(),
             tallies: HashMap::new(),
             reasons: HashMap::new(),
             held: Duration::ZERO,
