@@ -48,11 +48,11 @@ use feed::Offers;
 pub use feed::{Fed, Feed, Thing};
 use haul_faults::{CopyError, Fault, FileProblem, Note, Why, WirePath};
 use haul_names::Filter;
-use haul_xattrs::{Attribute, bytes};
+use haul_xattrs::bytes;
 use orders::Orders;
 use plan::Plan;
 pub(crate) use source::Origin;
-use source::SourceFile;
+use source::{Said, SourceFile};
 
 /// Threads that read and hash; one where the order matters.
 const READERS: u32 = 2;
@@ -108,15 +108,6 @@ struct Announcer {
     /// Of what is in the batch, where they are kept.
     extended: Vec<Extended>,
     batch_bytes: usize,
-}
-
-/// What is said of an entry in front of it.
-#[derive(Default)]
-struct Said {
-    /// The hash of a file's content.
-    hash: Option<[u8; 32]>,
-    /// Extended attributes and ACLs.
-    extended: Option<Vec<Attribute>>,
 }
 
 /// Sends all of `job` to the receiver at the other end; `meet` takes what it says before its `Start`.

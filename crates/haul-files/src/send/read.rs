@@ -10,13 +10,13 @@ use std::sync::atomic::Ordering;
 
 use haul_units::Bytes;
 
+use super::Sender;
 use super::changed::{Change, change_of_small};
 use super::early::Held;
 use super::plan::{Job, Large};
 use super::scan::{entry_of, file_kind};
-use super::source::{Origin, SourceFile, Wanted};
+use super::source::{Origin, Said, SourceFile, Wanted};
 use super::stream::StreamReader;
-use super::{Said, Sender};
 use crate::block::{self, MAX_CONTENT, Piece, PieceSum};
 use crate::clock::timed;
 use crate::job::Changed;

@@ -10,9 +10,9 @@ use haul_names::path_of;
 use haul_units::Bytes;
 use rustix::io::Errno;
 
+use super::Sender;
 use super::early::Held;
-use super::source::{Origin, SourceFile};
-use super::{Said, Sender};
+use super::source::{Origin, Said, SourceFile};
 use crate::job::Same;
 use crate::locks::lock;
 use crate::observe::Event;

@@ -6,6 +6,7 @@ use crate::job::Stream;
 use crate::journal::Source;
 use crate::protocol::Entry;
 use crate::store::{Named, Store};
+use haul_xattrs::Attribute;
 
 /// One source.
 pub(crate) enum Origin<S: Store> {
@@ -30,3 +31,12 @@ pub(super) struct SourceFile {
 
 /// Ranges of a file to send; none: all of it.
 pub(super) type Wanted = Option<VecDeque<(u64, u64)>>;
+
+/// What is said of an entry in front of it.
+#[derive(Default)]
+pub(super) struct Said {
+    /// The hash of a file's content.
+    pub(super) hash: Option<[u8; 32]>,
+    /// Extended attributes and ACLs.
+    pub(super) extended: Option<Vec<Attribute>>,
+}
