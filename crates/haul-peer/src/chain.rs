@@ -39,6 +39,7 @@ mod tests {
 
     use super::*;
 
+    #[cfg(unix)]
     #[test]
     fn what_the_system_says_comes_without_its_number() {
         assert_eq!(chain(&io::Error::from_raw_os_error(2)), "No such file or directory");

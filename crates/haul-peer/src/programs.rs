@@ -171,6 +171,7 @@ mod tests {
         assert_eq!(Program::named(&dir.path().join("script")).expect("reads"), None);
     }
 
+    #[cfg(unix)]
     #[test]
     fn the_hash_is_that_of_sha256sum() {
         let dir = tempfile::tempdir().expect("a directory");
