@@ -15,14 +15,14 @@ pub fn watch() {
     watch_for(false);
 }
 
-/// The same for a daemon: SIGHUP asks it to read its files again; see [`reload_requested`].
+/// The same for a daemon: SIGHUP asks it to read its files again; see [`reload_requested`](super::reload_requested).
 pub fn watch_daemon() {
     ask_to_end(&[SIGINT, SIGTERM], false);
     // Without it there is no reload, which nothing here can mend.
     let _ = flag::register(SIGHUP, Arc::clone(&RELOAD));
 }
 
-/// The same for a command that connects to somebody: until [`under_way`] is called, the first signal ends it within a second.
+/// The same for a command that connects to somebody: until [`under_way`](super::under_way) is called, the first signal ends it within a second.
 pub fn watch_connecting() {
     watch_for(true);
 }
