@@ -33,13 +33,12 @@ pub fn without_numbers(mut text: String) -> String {
     text
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::io;
 
     use super::*;
 
-    #[cfg(unix)]
     #[test]
     fn what_the_system_says_comes_without_its_number() {
         assert_eq!(chain(&io::Error::from_raw_os_error(2)), "No such file or directory");
