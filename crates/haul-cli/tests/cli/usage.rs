@@ -14,7 +14,6 @@ fn wrong_usage_is_status_2_and_says_what_is_wrong() {
         ("cp a", "SOURCE... TARGET"),
         ("cp -Z a h:b", "unexpected argument '-Z'"),
         ("cp -D server a h:b", "-D is about sftp"),
-        ("cp -X buffer=1 a h:b", "-X is about sftp"),
         ("cp -P x a h:b", "invalid value 'x' for '-P <PORT>': not a whole number"),
         ("cp -P 70000 a h:b", "it may be 0 to 65535"),
         ("cp --retries 99999999999 a h:b", "it may be 0 to 4294967295"),
