@@ -86,6 +86,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("rsh", "the programs that call it: tests/e2e/tests/shells.rs"),
     ("ssh", "sshd and its authorized_keys: tests/e2e/tests/logins.rs"),
     ("tcp", "root and eBPF: tests/tcp.rs, haul-tcp/tests/kernel"),
+    ("windows", "another system: scripts/windows.sh test copies under Wine"),
 ];
 
 /// One step of a page.
