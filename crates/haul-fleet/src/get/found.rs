@@ -92,7 +92,7 @@ impl<B: AsRef<[u8]>> Transfer<'_, '_, B> {
         let holders: Vec<ServerId> = self.listing.tree.holders(node).iter().map(|member| ServerId::new(*member)).collect();
         let found = match needs {
             Needs::Nothing => return Ok(()),
-            needs if self.listing.tree.has_far(node) && !self.is_anybody_up(&holders) => {
+            needs if holders.is_empty() => {
                 self.wait_for_holder(node, needs);
                 return Ok(());
             }

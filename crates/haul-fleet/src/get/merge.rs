@@ -177,11 +177,6 @@ impl Tree {
         self.far.remove(&at).and_then(|set| self.sets.list.get(set as usize)).map_or_else(Vec::new, |set| set.to_vec())
     }
 
-    /// Whether there are such for a file.
-    pub(super) fn has_far(&self, at: u32) -> bool {
-        self.far.contains_key(&at)
-    }
-
     /// The files for which there are such, and nobody has asked for them yet.
     pub(super) fn far(&self) -> Vec<u32> {
         self.far.keys().copied().collect()
