@@ -8,10 +8,9 @@
 //!   T: sum over servers of min(left / T, what it can do) = what all bring together     limit = left / T
 //! ```
 //!
-//! What a server can do is known only from what it does: one that is not bounded may double its rate, as far as all of these together take up no more than a part of the link
-//! ([`TAKEN_UP`]) and what nobody has of it, until it has shown that it does not. It is told so, for a connection finds room by itself only in seconds: that others give way, or have ended, is
-//! known here alone. Work that several servers have moves between them anyway, so those that have some are told nothing. Nor is anybody while the rate of all together still grows, or where
-//! nothing is to be gained.
+//! What a server can do is known only from what it does: one that is not bounded may double its rate, until it has shown that it does not. It is told so, for a connection finds room by itself
+//! only in seconds: that others give way, or have ended, is known here alone. (It takes the room up when the queue that others have filled is gone.) Work that several servers have moves between
+//! them anyway, so those that have some are told nothing. Nor is anybody while the rate of all together still grows, or where nothing is to be gained.
 //!
 //! Rates are of what arrives through the link, where somebody tells that ([`Plan::handle_received`]): what is handed on comes in bursts, faster than any link, where the destination is slow.
 
@@ -26,16 +25,15 @@ use super::server::{Server, averaged};
 use super::settings::Policy;
 use crate::catalogue::ServerId;
 
-/// How often rates are looked at; two round trips, where these are longer, for a limit shows after one.
-const LOOK: Duration = Duration::from_millis(500);
-/// What all bring together is the most that was seen in so many looks: 5 s. Less than that is no narrower link, but may be the limits' own doing.
-const REMEMBERED: usize = 10;
+/// How often rates are looked at; after [`SHOWN_RTTS`] round trips, where these are longer, for a limit shows after one.
+const LOOK: Duration = Duration::from_millis(200);
+const SHOWN_RTTS: f64 = 1.5;
+/// What all bring together is the most that was seen in so many looks: 4 s, or 30 round trips. Less than that is no narrower link, but may be the limits' own doing.
+const REMEMBERED: usize = 20;
 /// All together still become faster, as long as they gain so much from one look to the next.
 const GROWING: f64 = 1.08;
-/// What a server that is not bounded is expected to take up of what others leave, from one look to the next: as much again, as in a slow start, and all of these together so much of what all
-/// bring, more than what counts as room ([`ROOM`]), so that it shows where nobody takes it up ..
+/// What a server that is not bounded is expected to bring at the next look, where others leave it that: twice as much, as in a slow start ..
 const GROWS: f64 = 2.0;
-const TAKEN_UP: f64 = 0.08;
 /// .. and where it has not become faster for [`STUCK_LOOKS`] while there was room ([`ROOM`] of what all have brought, or half of what others have left for it): its line, its disk or its
 /// processor has no more.
 const STUCK: f64 = 1.05;
@@ -65,19 +63,19 @@ pub(super) struct Level {
 }
 
 /// What a server is told of its rate, in bytes per second.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Told {
+#[derive(Debug, Clone, Copy, Default)]
+struct Told {
     /// To be no faster.
-    Bound(f64),
+    bound: Option<f64>,
     /// That there is room for this.
-    Room(f64),
+    room: Option<f64>,
 }
 
 /// .. and of one server.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seat {
-    told: Option<Told>,
-    /// It brings nearly that.
+    told: Told,
+    /// It brings nearly what it is bounded to.
     is_bound: bool,
     /// The most that it has brought since it was stuck, and for how many looks it has not brought more though nothing bounded it.
     best: f64,
@@ -91,11 +89,8 @@ struct Alone {
     at: usize,
     left: f64,
     rate: f64,
-    /// What it can be expected to bring next, and what it is told that there is for it.
+    /// What it can be expected to bring next.
     can: f64,
-    room: f64,
-    /// A limit of its user's is none of ours.
-    limit: f64,
 }
 
 impl Plan {
@@ -103,7 +98,7 @@ impl Plan {
     pub(super) fn levels_at(&self) -> Option<Time> {
         let busy = self.servers.iter().filter(|server| !server.pieces.is_empty()).take(2).count();
         // One that is left over is let go.
-        let is_due = busy == 2 || self.level.seats.iter().any(|seat| seat.told.is_some());
+        let is_due = busy == 2 || self.level.seats.iter().any(|seat| seat.told.bound.is_some() || seat.told.room.is_some());
         (self.settings.policy == Policy::Dynamic && is_due).then_some(self.level.looks_at)
     }
 
@@ -113,7 +108,7 @@ impl Plan {
             return;
         }
         let longest = self.servers.iter().filter(|server| server.is_usable()).map(|server| server.profile.rtt).max();
-        self.level.looks_at = now + LOOK.max(longest.unwrap_or_default() * 2);
+        self.level.looks_at = now + LOOK.max(longest.unwrap_or_default().mul_f64(SHOWN_RTTS));
         let rate_of = |(server, seat): (&Server, &Seat)| {
             seat.arriving.or(server.measured_rate()).filter(|_| server.is_sending()).unwrap_or(0.0)
         };
@@ -121,24 +116,21 @@ impl Plan {
         let is_growing = self.level.watch(&rates);
         self.level.left = 0.0;
         let wanted = if is_growing { Vec::new() } else { self.wanted(&rates) };
-        let mut all = vec![None; self.servers.len()];
+        let mut all = vec![Told::default(); self.servers.len()];
         for (at, told) in wanted {
-            all[at] = Some(told);
+            all[at] = told;
         }
         for (at, told) in all.into_iter().enumerate().filter(|(at, _)| self.servers[*at].is_up) {
             let server = ServerId(at as u16);
-            let before = std::mem::replace(&mut self.level.seats[at].told, told);
-            let rate = told.map(|told| BitRate::from_bps((told.rate() * 8.0) as u64));
-            if let (Some(Told::Room(_)), Some(rate)) = (told, rate) {
-                self.orders.push_back(Order::Room { server, rate });
+            let rate_of = |rate: f64| BitRate::from_bps((rate * 8.0) as u64);
+            let before = std::mem::replace(&mut self.level.seats[at].told, told).bound;
+            match (before, told.bound) {
+                (Some(before), Some(now)) if (before / now - 1.0).abs() < SAME => self.level.seats[at].told.bound = Some(before),
+                (None, None) => {}
+                (_, bound) => self.orders.push_back(Order::Limit { server, limit: bound.map(rate_of) }),
             }
-            match (before, told) {
-                (Some(Told::Bound(before)), Some(Told::Bound(now))) if (before / now - 1.0).abs() < SAME => {
-                    self.level.seats[at].told = Some(Told::Bound(before));
-                }
-                (_, Some(Told::Bound(_))) => self.orders.push_back(Order::Limit { server, limit: rate }),
-                (Some(Told::Bound(_)), _) => self.orders.push_back(Order::Limit { server, limit: None }),
-                _ => {}
+            if let Some(room) = told.room {
+                self.orders.push_back(Order::Room { server, rate: rate_of(room) });
             }
         }
     }
@@ -162,31 +154,33 @@ impl Plan {
     fn wanted(&mut self, rates: &[f64]) -> Vec<(usize, Told)> {
         let (mut alone, mut elsewhere) = (Vec::new(), 0.0);
         for (at, server) in self.servers.iter().enumerate().filter(|(_, server)| server.is_sending()) {
+            // A limit of its user's is none of ours.
             let limit = server.profile.limit.map_or(f64::INFINITY, |limit| limit.bytes_per_second() as f64);
             match self.left_alone(at) {
                 Some(left) if left > 0.0 && rates[at] > 0.0 => {
-                    alone.push(Alone { at, left, rate: rates[at], can: 0.0, room: 0.0, limit });
+                    let can = self.level.seats[at].can(rates[at]).min(limit);
+                    alone.push(Alone { at, left, rate: rates[at], can });
                 }
                 _ => elsewhere += rates[at],
             }
         }
-        let most = self.level.most() - elsewhere;
-        let room = self.level.room(rates);
-        self.level.share_out(&mut alone, room);
         let takes_up = |server: &Alone| self.level.seats[server.at].takes_up();
         let above = if alone.iter().any(takes_up) { 1.0 } else { ABOVE };
-        let end_s = common_end_s(&alone, most * above);
-        if end_s.map_or(room == 0.0, |end_s| end_s < END_S) {
+        let end_s = common_end_s(&alone, (self.level.most() - elsewhere) * above);
+        let nothing_left = self.level.room(rates) == 0.0;
+        if end_s.map_or(nothing_left, |end_s| end_s < END_S) {
             return Vec::new();
         }
         let told = |server: &Alone| {
-            let part = end_s.map(|end_s| server.left / end_s).filter(|part| *part < server.can);
-            let room = || takes_up(server).then_some(Told::Room(server.room));
-            part.map(Told::Bound).or_else(room).map(|told| (server.at, told))
+            let bound = end_s.map(|end_s| server.left / end_s).filter(|part| *part < server.can);
+            let room = bound.unwrap_or(server.can);
+            let room = (takes_up(server) && room > server.rate * (1.0 + SAME)).then_some(room);
+            (server.at, Told { bound, room })
         };
-        let wanted = alone.iter().filter_map(told).collect();
+        let wanted: Vec<_> = alone.iter().map(told).collect();
         if end_s.is_some() {
-            self.level.left = alone.iter().filter(|server| takes_up(server)).map(|server| server.can - server.rate).sum();
+            self.level.left =
+                alone.iter().zip(&wanted).filter_map(|(server, (_, told))| Some(told.room? - server.rate)).sum();
         }
         wanted
     }
@@ -223,26 +217,6 @@ impl Level {
         if total < most * ROOM { most - total } else { 0.0 }
     }
 
-    /// Says of each what it can do and what it is told that there is, where nobody has `room`. Who brings least of what it would end with when all do comes first, or whoever has much has all that
-    /// there is.
-    fn share_out(&self, alone: &mut [Alone], room: f64) {
-        alone.sort_by(|a, b| (a.rate * b.left).total_cmp(&(b.rate * a.left)));
-        // What nobody has is there besides what others leave: they do not leave it once more.
-        let mut leave = self.most() * TAKEN_UP;
-        let mut there = leave.max(room);
-        for server in alone {
-            let (seat, rate) = (&self.seats[server.at], server.rate);
-            let part = |of: &mut f64| {
-                let more = if seat.takes_up() { (rate * (GROWS - 1.0)).min(*of) } else { 0.0 };
-                *of -= more;
-                rate + more
-            };
-            let (can, room) = (part(&mut leave), part(&mut there));
-            server.can = seat.can(rate, can).min(server.limit);
-            server.room = room.min(server.limit).max(server.can);
-        }
-    }
-
     /// Whether all together still become faster.
     fn watch(&mut self, rates: &[f64]) -> bool {
         let total: f64 = rates.iter().sum();
@@ -258,14 +232,7 @@ impl Level {
             // What was seen before says nothing about what there is.
             self.totals.drain(..self.totals.len() - 1);
         }
-        is_growing || self.totals.len() < 3
-    }
-}
-
-impl Told {
-    const fn rate(self) -> f64 {
-        let (Self::Bound(rate) | Self::Room(rate)) = self;
-        rate
+        is_growing || self.totals.len() < 2
     }
 }
 
@@ -274,7 +241,7 @@ impl Seat {
         if rate == 0.0 {
             return;
         }
-        self.is_bound = matches!(self.told, Some(Told::Bound(limit)) if rate > limit * NEAR);
+        self.is_bound = self.told.bound.is_some_and(|limit| rate > limit * NEAR);
         if self.is_stuck() && rate * STUCK < self.best {
             // What a line carries it carries on: this one is squeezed by others.
             (self.best, self.stuck) = (rate, 0);
@@ -293,7 +260,7 @@ impl Seat {
 
     /// Nobody holds it back, and it may have more than it brings.
     fn takes_up(&self) -> bool {
-        !matches!(self.told, Some(Told::Bound(_))) && !self.is_stuck()
+        !self.is_bound && !self.is_stuck()
     }
 
     /// Has no more than it brings.
@@ -301,13 +268,12 @@ impl Seat {
         self.stuck >= STUCK_LOOKS
     }
 
-    /// What a server that brings so much could bring, where this is there for it.
-    fn can(&self, rate: f64, with_more: f64) -> f64 {
+    /// What a server that brings so much could bring.
+    fn can(&self, rate: f64) -> f64 {
         match (self.is_bound, self.is_stuck()) {
             (true, _) => self.best,
             (false, true) => rate * STUCK,
-            (false, false) if self.takes_up() => with_more,
-            (false, false) => self.best.max(rate),
+            (false, false) => rate * GROWS,
         }
     }
 }

@@ -59,9 +59,24 @@ impl Flow {
         self.overflow_bps = self.path.bandwidth_bps();
     }
 
-    /// The receiver has made room for a rate: what overflowed was filled by those who give way now. What is taken of it.
-    pub(in crate::lfn) fn take_room(&mut self, now: Time, rate: BitRate) -> Option<f64> {
-        let bps = self.room.take(now, rate, self.path.bandwidth_bps(), self.path.min_rtt())?;
+    /// The receiver has made room for a rate.
+    pub(in crate::lfn) fn offer_room(&mut self, now: Time, rate: BitRate) {
+        self.room.offer(now, rate, self.path.min_rtt());
+    }
+
+    /// Room that was made is still to be taken.
+    pub(in crate::lfn) const fn is_offered_room(&self) -> bool {
+        self.room.is_offered()
+    }
+
+    /// The queue is as short as wanted: nobody else's bytes stand where room was made.
+    pub(in crate::lfn) fn is_clear(&self) -> bool {
+        self.path.queue_delay() <= self.wanted_delay()
+    }
+
+    /// Takes of the room that was made what can be had: what overflowed was filled by those who give way now.
+    pub(in crate::lfn) fn take_room(&mut self, now: Time) -> Option<f64> {
+        let bps = self.room.take(now, self.path.bandwidth_bps(), self.path.min_rtt())?;
         self.path.bandwidth.raise(bps);
         self.raise = MAX_RAISE;
         self.settle();

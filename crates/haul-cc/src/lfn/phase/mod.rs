@@ -86,6 +86,9 @@ impl Phases {
             self.enter(Phase::Compete(Compete::new(ack, flow)));
         }
         self.turn(ack.now, turn, flow);
+        if flow.is_offered_room() {
+            self.take_room(ack.now, flow);
+        }
     }
 
     /// Packets are lost; what counts beyond base loss the epochs say.
@@ -111,14 +114,20 @@ impl Phases {
 
     /// The receiver has made room for a rate.
     pub(in crate::lfn) fn on_room(&mut self, now: Time, rate: BitRate, flow: &mut Flow) {
+        flow.offer_room(now, rate);
+        self.take_room(now, flow);
+    }
+
+    /// Takes the room that was made, once nobody else's bytes stand there.
+    fn take_room(&mut self, now: Time, flow: &mut Flow) {
         match &mut self.phase {
-            Phase::Cruise => _ = flow.take_room(now, rate),
+            Phase::Cruise if flow.is_clear() => _ = flow.take_room(now),
             Phase::Compete(compete) => {
-                if let Some(bps) = flow.take_room(now, rate) {
+                if let Some(bps) = flow.take_room(now) {
                     compete.take_room(bps);
                 }
             }
-            // What is under way there tells of the path too; there is room the next time that it is said.
+            // What is under way there tells of the path too.
             _ => {}
         }
     }
