@@ -45,6 +45,8 @@ const NEAR: f64 = 0.9;
 const ABOVE: f64 = 1.03;
 /// Who differs by less is not told another limit.
 const SAME: f64 = 0.02;
+/// Room for less than this is not told: a connection finds it by itself, and rates are not known that closely.
+const WORTH: f64 = 1.1;
 /// With so little left before them all are let go: rates are not known more closely.
 const END_S: f64 = 1.0;
 
@@ -174,7 +176,7 @@ impl Plan {
         let told = |server: &Alone| {
             let bound = end_s.map(|end_s| server.left / end_s).filter(|part| *part < server.can);
             let room = bound.unwrap_or(server.can);
-            let room = (takes_up(server) && room > server.rate * (1.0 + SAME)).then_some(room);
+            let room = (!self.level.seats[server.at].is_bound && room > server.rate * WORTH).then_some(room);
             (server.at, Told { bound, room })
         };
         let wanted: Vec<_> = alone.iter().map(told).collect();
@@ -242,10 +244,7 @@ impl Seat {
             return;
         }
         self.is_bound = self.told.bound.is_some_and(|limit| rate > limit * NEAR);
-        if self.is_stuck() && rate * STUCK < self.best {
-            // What a line carries it carries on: this one is squeezed by others.
-            (self.best, self.stuck) = (rate, 0);
-        } else if self.is_bound || rate > self.best * STUCK {
+        if self.is_bound || rate > self.best * STUCK {
             (self.best, self.stuck) = (self.best.max(rate), 0);
         } else if has_room {
             self.stuck += 1;
@@ -272,7 +271,8 @@ impl Seat {
     fn can(&self, rate: f64) -> f64 {
         match (self.is_bound, self.is_stuck()) {
             (true, _) => self.best,
-            (false, true) => rate * STUCK,
+            // What a line carries it carries on, where others squeeze it too.
+            (false, true) => self.best * STUCK,
             (false, false) => rate * GROWS,
         }
     }
