@@ -31,6 +31,7 @@ struct Member {
     stream: Option<StreamId>,
     offset: u64,
     queue: VecDeque<Told>,
+    is_dead: bool,
     /// What was given to the transport, in order.
     given: VecDeque<(PieceId, u64, u64)>,
 }
@@ -47,6 +48,9 @@ impl Endpoint for Member {
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Transmit<Datagram>> {
+        if self.is_dead {
+            return None;
+        }
         if let (Some(at), true) = (self.starts, self.config.is_some()) {
             if at <= now {
                 let server = std::net::SocketAddr::from(([10, 1, 0, 1], 7000));
@@ -62,6 +66,9 @@ impl Endpoint for Member {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
+        if self.is_dead {
+            return None;
+        }
         self.config.as_ref().and(self.starts).or_else(|| self.end.poll_timeout())
     }
 
@@ -108,6 +115,11 @@ fn main() {
     let client = BitRate::mbps(rate);
     let choice: ControllerChoice = arg(6, "fair").parse().expect("a mode");
 
+    // Each file is held by a second server too; the first is killed after so many seconds.
+    let twice = std::env::var_os("TWICE").is_some();
+    let kill: Option<f64> = std::env::var("KILL").ok().and_then(|at| at.parse().ok());
+    let mut gone: Option<Time> = None;
+    let mut files_of: Vec<Vec<FileId>> = vec![Vec::new(); servers];
     let watched: Option<usize> = std::env::var("WATCH").ok().and_then(|at| at.parse().ok());
     let identity = Identity::generate();
     let mut network: Network<Member> = Network::new();
@@ -133,7 +145,7 @@ fn main() {
         // Sessions come up within 1.4 s, in an order of chance.
         let spread = (seed * 7919 + server as u64 * 104_729) % 1000;
         let start = Time::ZERO + Duration::from_micros(spread * 1400 * servers as u64 / 13);
-        let member = |end, starts, config| Member { end, starts, config, stream: None, offset: 0, queue: VecDeque::new(), given: VecDeque::new() };
+        let member = |end, starts, config| Member { end, starts, config, stream: None, offset: 0, queue: VecDeque::new(), is_dead: false, given: VecDeque::new() };
         let address = |side: u8| std::net::SocketAddr::from(([10, side, 0, server as u8 + 1], 7000));
         let sender = member(End::client(seeds(1), address(2), b, Content::Zeros), Some(start), Some(Box::new(client_config)));
         let receiver = member(End::server(seeds(2), std::net::SocketAddr::from(([10, 1, 0, 1], 7000)), a, Content::Zeros, config), None, None);
@@ -148,7 +160,6 @@ fn main() {
         starts.push(start);
     }
     let mut plan = Plan::new(catalogue, Settings { policy, ..Settings::default() });
-    let mut sizes: Vec<u64> = Vec::new();
     let total = FILE * (files * servers) as u64;
     let tick = Duration::from_millis(10);
     let mut is_up = vec![false; servers];
@@ -167,12 +178,32 @@ fn main() {
         tick_number += 1;
         assert!(now < Time::ZERO + Duration::from_secs(600), "it does not end");
         network.run(now);
+        if let (Some(kill), None) = (kill, gone) {
+            if now.as_secs_f64() >= kill {
+                gone = Some(now);
+                network.endpoint_mut(EndpointId(0)).is_dead = true;
+            }
+        }
+        if gone.is_some_and(|at| now == at + Duration::from_millis(1200)) {
+            plan.handle_down(ids[0], now);
+        }
         for at in 0..servers {
             if !is_up[at] && network.endpoint(EndpointId(at * 2)).end.connected_at.is_some() {
                 is_up[at] = true;
-                for _ in 0..files {
-                    let _: FileId = plan.handle_found(Bytes(FILE), &[ids[at]]).expect("fits");
-                    sizes.push(FILE);
+                if twice {
+                    let others = [(at + servers - 5) % servers];
+                    for other in others {
+                        if files_of[other].is_empty() {
+                            files_of[other] = (0..files).map(|_| plan.handle_found(Bytes(FILE), &[ids[at]]).expect("fits")).collect();
+                        } else {
+                            files_of[other].iter().for_each(|file| plan.handle_holder(*file, ids[at]));
+                        }
+                    }
+                }
+                if files_of[at].is_empty() {
+                    files_of[at] = (0..files).map(|_| plan.handle_found(Bytes(FILE), &[ids[at]]).expect("fits")).collect();
+                } else {
+                    files_of[at].iter().for_each(|file| plan.handle_holder(*file, ids[at]));
                 }
                 plan.handle_up(ids[at], ServerProfile::at(RTT), now);
             }

@@ -1,16 +1,19 @@
 //! Servers that would be through before the others are bounded, so that all come to their end together.
 //!
 //! Connections that share the client's link do not share it as the work does: who began a moment earlier, or is nearer, has more of it, and how that evens out is a matter of
-//! tens of seconds. What each server alone has then ends at different times, and those that are left over at the end have slow lines and cannot fill the link. So while the link is what
+//! tens of seconds. What each server has left then ends at different times, and those that are left over at the end have slow lines and cannot fill the link. So while the link is what
 //! they share, each is told the rate with which it ends when all do:
 //!
 //! ```text
 //!   T: sum over servers of min(left / T, what it can do) = what all bring together     limit = left / T
 //! ```
 //!
+//! What is left for a server is what nobody else has; where it has work that others have too, what the [balance](super::balance) leaves it. Where work can move, nobody is told anything
+//! as long as that evens out who has how much: it does not where what a server died with has one holder left.
+//!
 //! What a server can do is known only from what it does: one that is not bounded may double its rate, until it has shown that it does not. It is told so, for a connection finds room by itself
-//! only in seconds: that others give way, or have ended, is known here alone. (It takes the room up when the queue that others have filled is gone.) Work that several servers have moves between
-//! them anyway, so those that have some are told nothing. Nor is anybody while the rate of all together still grows, or where nothing is to be gained.
+//! only in seconds: that others give way, or have ended, is known here alone. (It takes the room up when the queue that others have filled is gone.) Nobody is told anything while the rate of all
+//! together still grows, or where nothing is to be gained.
 //!
 //! Rates are of what arrives through the link, where somebody tells that ([`Plan::handle_received`]): what is handed on comes in bursts, faster than any link, where the destination is slow.
 
@@ -47,6 +50,8 @@ const ABOVE: f64 = 1.03;
 const SAME: f64 = 0.02;
 /// Room for less than this is not told: a connection finds it by itself, and rates are not known that closely.
 const WORTH: f64 = 1.1;
+/// Where work can move, somebody who would need so much longer than all together cannot be helped enough: as what the balance takes for another rate.
+const UNEVEN: f64 = 1.25;
 /// With so little left before them all are let go: rates are not known more closely.
 const END_S: f64 = 1.0;
 
@@ -86,8 +91,8 @@ struct Seat {
     arriving: Option<f64>,
 }
 
-/// A server that has work which nobody else has, and none that others have too.
-struct Alone {
+/// A server that has something to send.
+struct Busy {
     at: usize,
     left: f64,
     rate: f64,
@@ -154,35 +159,41 @@ impl Plan {
 
     /// Who is to be told what.
     fn wanted(&mut self, rates: &[f64]) -> Vec<(usize, Told)> {
-        let (mut alone, mut elsewhere) = (Vec::new(), 0.0);
-        for (at, server) in self.servers.iter().enumerate().filter(|(_, server)| server.is_sending()) {
+        self.rebalance();
+        let (mut busy, mut has_own, mut all) = (Vec::new(), false, 0.0);
+        for (at, server) in self.servers.iter().enumerate().filter(|(at, server)| server.is_sending() && rates[*at] > 0.0) {
             // A limit of its user's is none of ours.
             let limit = server.profile.limit.map_or(f64::INFINITY, |limit| limit.bytes_per_second() as f64);
-            match self.left_alone(at) {
-                Some(left) if left > 0.0 && rates[at] > 0.0 => {
-                    let can = self.level.seats[at].can(rates[at]).min(limit);
-                    alone.push(Alone { at, left, rate: rates[at], can });
-                }
-                _ => elsewhere += rates[at],
+            let own = self.left_alone(at);
+            let left = own.unwrap_or_else(|| self.busy_s[at] * server.rate());
+            has_own |= own.is_some();
+            all += left;
+            if left > 0.0 {
+                let can = self.level.seats[at].can(rates[at]).min(limit);
+                busy.push(Busy { at, left, rate: rates[at], can });
             }
         }
-        let takes_up = |server: &Alone| self.level.seats[server.at].takes_up();
-        let above = if alone.iter().any(takes_up) { 1.0 } else { ABOVE };
-        let end_s = common_end_s(&alone, (self.level.most() - elsewhere) * above);
+        let even_s = all / self.level.most().max(1.0);
+        if !has_own && busy.iter().all(|server| server.left / server.rate < even_s * UNEVEN) {
+            return Vec::new();
+        }
+        let takes_up = |server: &Busy| self.level.seats[server.at].takes_up();
+        let above = if busy.iter().any(takes_up) { 1.0 } else { ABOVE };
+        let end_s = common_end_s(&busy, self.level.most() * above);
         let nothing_left = self.level.room(rates) == 0.0;
         if end_s.map_or(nothing_left, |end_s| end_s < END_S) {
             return Vec::new();
         }
-        let told = |server: &Alone| {
+        let told = |server: &Busy| {
             let bound = end_s.map(|end_s| server.left / end_s).filter(|part| *part < server.can);
             let room = bound.unwrap_or(server.can);
             let room = (!self.level.seats[server.at].is_bound && room > server.rate * WORTH).then_some(room);
             (server.at, Told { bound, room })
         };
-        let wanted: Vec<_> = alone.iter().map(told).collect();
+        let wanted: Vec<_> = busy.iter().map(told).collect();
         if end_s.is_some() {
             self.level.left =
-                alone.iter().zip(&wanted).filter_map(|(server, (_, told))| Some(told.room? - server.rate)).sum();
+                busy.iter().zip(&wanted).filter_map(|(server, (_, told))| Some(told.room? - server.rate)).sum();
         }
         wanted
     }
@@ -279,7 +290,7 @@ impl Seat {
 }
 
 /// After how many seconds servers can all be through that bring so much together; none where they do what they can, or would anyway.
-fn common_end_s(servers: &[Alone], bytes_per_s: f64) -> Option<f64> {
+fn common_end_s(servers: &[Busy], bytes_per_s: f64) -> Option<f64> {
     let together = |end_s: f64| servers.iter().map(|server| (server.left / end_s).min(server.can)).sum::<f64>();
     let all_s = servers.iter().map(|server| server.left).sum::<f64>() / bytes_per_s.max(1.0);
     let longest_s = servers.iter().map(|server| server.left / server.can.max(1.0)).fold(all_s, f64::max);
