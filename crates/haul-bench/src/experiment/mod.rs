@@ -40,6 +40,7 @@ mod tests;
 
 pub use definition::{Experiment, Scale};
 pub use error::ExperimentError;
+pub use fleet::over_transport;
 pub use ground::Ground;
 pub use report::{Judged, Report, Table};
 

@@ -192,8 +192,7 @@ impl Plan {
         };
         let wanted: Vec<_> = busy.iter().map(told).collect();
         if end_s.is_some() {
-            self.level.left =
-                busy.iter().zip(&wanted).filter_map(|(server, (_, told))| Some(told.room? - server.rate)).sum();
+            self.level.left = busy.iter().zip(&wanted).filter_map(|(server, (_, told))| Some(told.room? - server.rate)).sum();
         }
         wanted
     }

@@ -9,6 +9,7 @@
 
 mod fetchers;
 mod outcome;
+pub mod over_transport;
 mod paper;
 mod places;
 mod real;

@@ -7,7 +7,7 @@ use haul_units::{BitRate, Bytes};
 use serde::Serialize;
 
 use super::fetchers::Fetcher;
-use super::paper::{FAST, PAPERS_SHARE, RTT, SERVERS, START, WANTED_SHARE};
+use super::paper::{FAST, KILLED_MOST, PAPERS_SHARE, RTT, SERVERS, START, WANTED_SHARE};
 use crate::bench::Series;
 use crate::experiment::report::Judged;
 use crate::experiment::{Report, Scale, Table};
@@ -148,7 +148,13 @@ fn verdicts(size: Size, whole: &[&Ran]) -> Vec<Judged> {
         ),
     ];
     if killed.is_some() {
-        judged.push(Judged::at_most(&who, "time of the job where a server is killed beside none killed", killed, 1.05, ratio));
+        judged.push(Judged::at_most(
+            &who,
+            "time of the job where a server is killed beside none killed",
+            killed,
+            KILLED_MOST,
+            ratio,
+        ));
     }
     judged
 }

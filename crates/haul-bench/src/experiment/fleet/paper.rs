@@ -16,6 +16,8 @@ pub const START: Duration = Duration::from_millis(1500);
 pub const PAPERS_SHARE: f64 = 0.6992;
 /// Ours, after the start.
 pub const WANTED_SHARE: f64 = 0.97;
+/// The time of a job of which a server dies, beside that of one where nobody does.
+pub const KILLED_MOST: f64 = 1.05;
 
 /// The line of a server, before a client whose link has this rate.
 pub fn line(server: usize, client: BitRate) -> BitRate {

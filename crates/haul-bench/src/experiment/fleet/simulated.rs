@@ -1,4 +1,4 @@
-//! The plan alone at the paper's full size: servers that send at once what their lines carry. What the transport adds to it, real sockets show.
+//! The plan alone at the paper's full size, with servers that send at once what their lines carry; and over the transport itself, at a tenth of it.
 
 use std::time::Duration;
 
@@ -6,7 +6,8 @@ use haul_plan::simulated::{BIN, Fate, Played, Site, play};
 use haul_plan::{Catalogue, Policy, Settings};
 use haul_units::{BitRate, Bytes, Time};
 
-use super::paper::{FAST, PAPERS_SHARE, RTT, SERVERS, START, WANTED_SHARE, line};
+use super::over_transport::{self, Ended, Job};
+use super::paper::{FAST, KILLED_MOST, PAPERS_SHARE, RTT, SERVERS, START, WANTED_SHARE, line};
 use crate::experiment::report::Judged;
 use crate::experiment::{Report, Scale, Table};
 use crate::plot::{Axis, Chart, Figure, Line};
@@ -66,19 +67,21 @@ pub fn simulated(scale: Scale) -> Report {
     let (number, by_number) = by_number(files);
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let share = steady.map(|rate| rate / 10.0);
+    let (verdicts, over_transport) = over_the_transport(scale);
+    let plans = [
+        Judged::at_least("dynamic, 13 servers", "after 10 RTT", share, WANTED_SHARE, percent),
+        Judged::at_least("dynamic, 13 servers", "ahead of the paper:", share, PAPERS_SHARE, percent),
+    ];
     Report {
         heading: format!(
             "Fleet: {FAST} servers of 10 Gbit/s and {} of 1 Gbit/s, {} ms, a client of 10 Gbit/s, {files} files of 125 MB a server; the plan in virtual time",
             SERVERS - FAST,
             RTT.as_millis()
         ),
-        verdicts: vec![
-            Judged::at_least("dynamic, 13 servers", "after 10 RTT", share, WANTED_SHARE, percent),
-            Judged::at_least("dynamic, 13 servers", "ahead of the paper:", share, PAPERS_SHARE, percent),
-        ],
-        tables: vec![table, number],
+        verdicts: plans.into_iter().chain(verdicts).collect(),
+        tables: vec![table, number, over_transport],
         charts: timeline.into_iter().map(|figure| ("over-time".to_owned(), figure)).chain([("by-number".to_owned(), by_number)]).collect(),
-        notes: vec!["A server sends at the rate of its line from the first byte on, and lines share the client's link max-min: what is measured is the plan.".to_owned()],
+        notes: vec!["But for the last table a server sends at the rate of its line from the first byte on, and lines share the client's link max-min: what is measured is the plan.".to_owned()],
         ..Report::default()
     }
 }
@@ -100,6 +103,59 @@ fn run(case: &Case, files: u32, policy: Policy) -> Played {
     let lines: f64 = (0..case.servers).map(bytes_per_s).sum();
     let bound_s = catalogue.total().as_u64() as f64 / client.min(lines);
     play(catalogue, Settings { policy, ..Settings::default() }, &sites, client, &ids, bound_s)
+}
+
+/// A tenth of the paper's rates, over real connections: what is judged, and a row for each fleet.
+fn over_the_transport(scale: Scale) -> (Vec<Judged>, Table) {
+    let (files, seeds) = scale.pick((2, 1), (12, 4));
+    let mut table = Table::new(
+        "over-transport",
+        "The plan over the transport itself, a client of 1 Gbit/s: mean of the starts, and the worst",
+        &["fleet", "policy", "time [s]", "worst [s]", "link after 10 RTT [Mbit/s]", "worst [Mbit/s]", "dropped"],
+    );
+    let mut row = |name: &str, job: &dyn Fn(u64) -> Job| {
+        let runs: Vec<Ended> = (1..=seeds).map(|seed| over_transport::play(&job(seed), |_| {})).collect();
+        let mean = |of: fn(&Ended) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+        let (seconds, steady) = (|ended: &Ended| ended.seconds, |ended: &Ended| ended.steady.as_bps() as f64 / 1e6);
+        let policy = if job(1).policy == Policy::Dynamic { "dynamic" } else { "round robin" };
+        let worst_s = runs.iter().map(seconds).fold(0.0, f64::max);
+        let worst = runs.iter().map(steady).fold(f64::INFINITY, f64::min);
+        table.rows.push(vec![
+            name.to_owned(),
+            policy.to_owned(),
+            format!("{:.2}", mean(seconds)),
+            format!("{worst_s:.2}"),
+            format!("{:.0}", mean(steady)),
+            format!("{worst:.0}"),
+            format!("{:.0}", mean(|ended| ended.dropped_pkts as f64)),
+        ]);
+        (mean(seconds), mean(steady))
+    };
+    for servers in scale.pick(vec![3], (2..SERVERS).collect()) {
+        row(&format!("{servers} servers"), &|seed| Job::of(servers, files, seed));
+    }
+    let all = |seed| Job::of(SERVERS, files, seed);
+    let twice = move |seed| Job { twice: true, ..all(seed) };
+    let killed = move |seed| Job { killed: Some(Duration::from_secs(files as u64 / 2)), ..twice(seed) };
+    let robin = |job: Job| Job { policy: Policy::RoundRobin, ..job };
+    let (_, own) = row("13 servers", &all);
+    row("13 servers", &|seed| robin(all(seed)));
+    let (alive_s, _) = row("13 servers, two replicas", &twice);
+    row("13 servers, two replicas", &|seed| robin(twice(seed)));
+    let (killed_s, _) = row("  the first is killed", &killed);
+    row("  the first is killed", &|seed| robin(killed(seed)));
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let judged = vec![
+        Judged::at_least("over the transport, 13 servers", "after 10 RTT", Some(own / 1e3), WANTED_SHARE, percent),
+        Judged::at_most(
+            "over the transport, the first is killed",
+            "time beside none killed",
+            Some(killed_s / alive_s),
+            KILLED_MOST,
+            |ratio| format!("{ratio:.2}"),
+        ),
+    ];
+    (judged, table)
 }
 
 /// The rate from the end of the start to where nine tenths had come, in Gbit/s.
