@@ -9,9 +9,9 @@ use haul_files::{CopyError, Stop};
 use haul_units::PeerText;
 
 #[cfg(unix)]
-pub(crate) use unix::{Local, gfarm, make, pull, push, remove, rename, storage};
+pub(crate) use unix::{Local, gfarm, make, pull, remove, rename, storage};
 #[cfg(windows)]
-pub(crate) use windows::{Local, gfarm, make, pull, push, remove, rename, storage};
+pub(crate) use windows::{Local, gfarm, make, pull, remove, rename, storage};
 
 /// A store that cannot be used, and why.
 pub(crate) fn unavailable(why: &str) -> CopyError {

@@ -25,10 +25,21 @@ pub(crate) fn push<T: Transport>(
         SourceSpec::Path(path) => Some(path.as_path().into()),
         SourceSpec::Stdin(_) => None,
     });
-    match one_scheme(&sources.collect::<Vec<_>>())? {
-        Scheme::Local => here::push(link, job, observer, cancel),
-        Scheme::Ram => haul_files::push_from(link, &Local::ram_disk().map_err(CopyError::Stopped)?, job, observer, cancel),
-        Scheme::Gfarm => haul_files::push_from(link, &gfarm(cancel)?, job, observer, cancel),
+    in_store(&sources.collect::<Vec<_>>(), Push { link, job, observer, cancel }, cancel)
+}
+
+struct Push<'a, T: Transport> {
+    link: Link<T>,
+    job: &'a PushJob,
+    observer: &'a dyn Observer,
+    cancel: &'a Cancel,
+}
+
+impl<T: Transport> InStore for Push<'_, T> {
+    type Done = Report;
+
+    fn run<S: Store>(self, store: &S) -> Result<Report, CopyError> {
+        haul_files::push_from(self.link, store, self.job, self.observer, self.cancel)
     }
 }
 

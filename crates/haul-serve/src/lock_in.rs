@@ -6,6 +6,17 @@ mod elsewhere;
 mod linux;
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Locked, Open};
+pub use elsewhere::Open;
 #[cfg(target_os = "linux")]
-pub use linux::{Locked, Open};
+pub use linux::Open;
+
+/// What came of it, for the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Locked {
+    /// By all rules.
+    Fully,
+    /// By those that this kernel has.
+    Partly,
+    /// Not at all: this system has no such lock.
+    No,
+}

@@ -9,7 +9,7 @@ use rustix::fs::AtFlags;
 use super::unavailable;
 use crate::storage::{MAX_STORAGE, StorageReport};
 
-pub(crate) use haul_files::{Local, pull, push};
+pub(crate) use haul_files::{Local, pull};
 
 type Dir = <Local as haul_files::Store>::Dir;
 

@@ -1,6 +1,6 @@
 //! Directories.
 
-use haul_files::{CopyError, Link, Observer, PullJob, PushJob, Report, Store as _, StoreError, Transport};
+use haul_files::{CopyError, Link, Observer, PullJob, Report, Store as _, StoreError, Transport};
 use haul_units::Cancel;
 
 use super::unavailable;
@@ -9,16 +9,6 @@ use crate::storage::StorageReport;
 pub(crate) use haul_windows::Local;
 
 type Dir = <Local as haul_files::Store>::Dir;
-
-/// Sends files from here.
-pub(crate) fn push<T: Transport>(
-    link: Link<T>,
-    job: &PushJob,
-    observer: &dyn Observer,
-    cancel: &Cancel,
-) -> Result<Report, CopyError> {
-    haul_files::push_from(link, &Local::own(), job, observer, cancel)
-}
 
 /// Fetches files to here.
 pub(crate) fn pull<T: Transport>(

@@ -13,7 +13,6 @@ impl<B: AsRef<[u8]>> Transfer<'_, '_, B> {
     /// A file is needed that nobody has at hand who was heard so far.
     pub(super) fn wait_for_holder(&mut self, node: u32, needs: Needs) {
         self.waiting.files.push((node, needs));
-        self.waiting.is_due = true;
     }
 
     /// Somebody has said all, or is gone.
@@ -24,16 +23,18 @@ impl<B: AsRef<[u8]>> Transfer<'_, '_, B> {
     /// Asks those who would fetch them for the files that nobody who is there has at hand.
     pub(super) fn reach_further(&mut self) -> Result<(), GetError> {
         let is_said = !self.desk.supplies.iter().any(|supply| supply.is_up() && !supply.is_listed);
-        if !(self.waiting.is_due && is_said) {
+        if !is_said {
             return Ok(());
         }
-        self.waiting.is_due = false;
         for (node, needs) in std::mem::take(&mut self.waiting.files) {
             if self.listing.tree.holders(node).is_empty() {
                 let far = self.listing.tree.take_far(node);
                 self.listing.tree.settle(node, &far);
             }
             self.want(node, needs)?;
+        }
+        if !std::mem::take(&mut self.waiting.is_due) {
+            return Ok(());
         }
         for node in self.listing.tree.far() {
             if let Some(file) = self.file(node).filter(|file| !self.is_at_hand(*file)) {
@@ -54,7 +55,11 @@ impl<B: AsRef<[u8]>> Transfer<'_, '_, B> {
 
     /// Somebody who is there has it at hand, or it has come.
     fn is_at_hand(&self, file: FileId) -> bool {
-        let is_up = |holder: &ServerId| self.desk.supplies.get(holder.index()).is_some_and(Supply::is_up);
-        self.plan.is_complete(file) || self.plan.catalogue().holders(file).iter().any(is_up)
+        self.plan.is_complete(file) || self.is_anybody_up(self.plan.catalogue().holders(file))
+    }
+
+    /// Somebody of these is there.
+    pub(super) fn is_anybody_up(&self, holders: &[ServerId]) -> bool {
+        holders.iter().any(|holder| self.desk.supplies.get(holder.index()).is_some_and(Supply::is_up))
     }
 }

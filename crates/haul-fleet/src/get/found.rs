@@ -104,6 +104,9 @@ impl<B: AsRef<[u8]>> Transfer<'_, '_, B> {
         };
         match found {
             Ok(file) => {
+                if !self.is_anybody_up(&holders) {
+                    self.look_further();
+                }
                 self.nodes.push(node);
                 if let Some(known) = self.files.get_mut(node as usize) {
                     *known = file.index() as u32;

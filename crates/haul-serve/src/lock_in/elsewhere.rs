@@ -3,20 +3,11 @@
 use std::convert::Infallible;
 use std::path::Path;
 
+use super::Locked;
+
 /// What may be opened, if somebody asked.
 #[derive(Debug, Default)]
 pub struct Open(());
-
-/// What came of it, for the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Locked {
-    /// By all rules.
-    Fully,
-    /// By some.
-    Partly,
-    /// Not at all.
-    No,
-}
 
 impl Open {
     /// Also what is below this directory, to read.

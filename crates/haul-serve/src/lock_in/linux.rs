@@ -9,6 +9,8 @@ use landlock::{
     RulesetCreatedAttr as _, RulesetError, RulesetStatus,
 };
 
+use super::Locked;
+
 /// The rights that are spoken of: those of Linux 6.10. An older kernel keeps to those that it knows.
 const KNOWN: ABI = ABI::V5;
 /// What the program reads of the system while it serves: its threads' times, its umask; how much memory there is.
@@ -26,17 +28,6 @@ enum Use {
     Read,
     Write,
     Append,
-}
-
-/// What came of it, for the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Locked {
-    /// By all rules.
-    Fully,
-    /// By those that this kernel has.
-    Partly,
-    /// Not at all: this kernel has no Landlock.
-    No,
 }
 
 impl Open {
