@@ -2738,7 +2738,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__serve)
-            opts="-l -q -v -h --root --roots-file --listen --state --user --limit --max-clients --max-per-key --max-per-address --max-memory --audit --quiet --verbose --help"
+            opts="-l -q -v -h --root --roots-file --listen --address --state --user --limit --max-clients --max-per-key --max-per-address --max-memory --audit --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2753,6 +2753,10 @@ _haul() {
                     return 0
                     ;;
                 --listen)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --address)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -574,6 +574,7 @@ complete -c haul -n "__fish_haul_using_subcommand rsh" -s 2 -d 'There is no othe
 complete -c haul -n "__fish_haul_using_subcommand serve" -l root -d 'Directory to export, read-only unless it ends in `:rw`; may be given several times' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -l roots-file -d 'File of more roots, `NAME=PATH[:rw[,owners]]` a line; read again on SIGHUP' -r -F
 complete -c haul -n "__fish_haul_using_subcommand serve" -l listen -d 'UDP address and port to listen on' -r
+complete -c haul -n "__fish_haul_using_subcommand serve" -l address -d 'Address, or address and port, at which clients may find this machine too, or `none`; may be given several times' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -l state -d 'Directory of the identity key and the authorised keys' -r -F
 complete -c haul -n "__fish_haul_using_subcommand serve" -l user -d 'Become this user once the port is open and the identity key is read' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -s l -l limit -d 'Limit the rate of each connection; a bare number is in Kbit/s' -r

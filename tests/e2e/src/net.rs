@@ -114,6 +114,30 @@ impl Net {
         }
     }
 
+    /// Gives the two hosts a link of their own, `direct` at both ends, and it and the one through the router this rate in both directions. There is no route from one link to the other: on the direct one nobody
+    /// is at an address of the other, and the far host has 10.77.9.2 there or, with IPv6, fd77:9::2 alone.
+    pub fn direct_link(&self, rate: &str, is_ipv6: bool) {
+        let (near, far) = (&self.near.namespace, &self.far.namespace);
+        ip(&["link", "add", "direct", "netns", near, "type", "veth", "peer", "name", "direct", "netns", far]);
+        for (namespace, last) in [(near, 1), (far, 2)] {
+            // Linux answers for any address of the host, whichever link it is asked on; routers between the two would not.
+            set_in(namespace, "net/ipv4/conf/all/arp_ignore", "1");
+            let address = if is_ipv6 { format!("fd77:9::{last}/64") } else { format!("10.77.9.{last}/24") };
+            let nodad: &[&str] = if is_ipv6 { &["nodad"] } else { &[] };
+            ip(&[&["-n", namespace, "address", "add", &address, "dev", "direct"], nodad].concat());
+            ip(&["-n", namespace, "link", "set", "direct", "up"]);
+            for device in ["direct", "wan"] {
+                shape(namespace, device, rate);
+            }
+        }
+        shape(&self.between, "to-near", rate);
+    }
+
+    /// Bytes that have passed the hosts' own link.
+    pub fn bytes_over_direct(&self) -> u64 {
+        bytes_over(&self.near.namespace, "direct")
+    }
+
     /// Pulls the cable of one of the near host's two links, or plugs it in.
     pub fn plug(&self, link: usize, is_plugged: bool) {
         let device = ["to-near", "to-wan2"][link];

@@ -1,5 +1,6 @@
 //! Control frames: the payload of control packets.
 
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::ack::Ack;
@@ -72,6 +73,8 @@ pub enum Frame {
     PathResponse(u64),
     /// What a path is for, in its client's words.
     PathStatus(u8, Told),
+    /// A server can be reached there too.
+    ServerAddress(SocketAddr),
     /// The connection ends.
     Close {
         /// The application's or protocol's code.
@@ -97,6 +100,7 @@ const PATH_RESPONSE: u8 = 11;
 const CLOSE: u8 = 12;
 const FILLER: u8 = 13;
 const PATH_STATUS: u8 = 14;
+const SERVER_ADDRESS: u8 = 15;
 
 impl Frame {
     /// The longest reason of a [`Frame::Close`].
@@ -118,6 +122,7 @@ impl Frame {
                 | Self::StopSending { .. }
                 | Self::PlacedFin { .. }
                 | Self::PathStatus(..)
+                | Self::ServerAddress(_)
         )
     }
 
@@ -145,6 +150,10 @@ impl Frame {
             Self::PathResponse(nonce) => put_nonce(out, PATH_RESPONSE, *nonce),
             Self::PathStatus(path, told) => {
                 put_fields(out, PATH_STATUS, &[(*path).into(), told.standing as u64, told.sequence, told.cap]);
+            }
+            Self::ServerAddress(address) => {
+                out.push(SERVER_ADDRESS);
+                put_address(out, *address);
             }
             Self::Close { code, reason } => {
                 let reason = &reason[..reason.len().min(Self::MAX_REASON_BYTES)];
@@ -214,6 +223,7 @@ impl Frame {
                 }
                 Self::Close { code, reason: reader.take(len)?.to_vec() }
             }
+            SERVER_ADDRESS => Self::ServerAddress(address(reader)?),
             unknown => return Err(DecodeError::UnknownFrame(unknown)),
         };
         Ok(Some(frame))
@@ -222,6 +232,23 @@ impl Frame {
 
 fn stream_id(reader: &mut Reader<'_>) -> Result<StreamId, DecodeError> {
     reader.varint_u32().map(StreamId)
+}
+
+/// 16 bytes, those of IPv4 mapped into IPv6, and the port in network order.
+fn put_address(out: &mut Vec<u8>, address: SocketAddr) {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    };
+    out.extend_from_slice(&ip.octets());
+    out.extend_from_slice(&address.port().to_be_bytes());
+}
+
+fn address(reader: &mut Reader<'_>) -> Result<SocketAddr, DecodeError> {
+    let mut ip = [0; 16];
+    ip.copy_from_slice(reader.take(16)?);
+    let port = u16::from_be_bytes([reader.u8()?, reader.u8()?]);
+    Ok(SocketAddr::new(IpAddr::from(ip).to_canonical(), port))
 }
 
 fn put_fields(out: &mut Vec<u8>, kind: u8, fields: &[u64]) {
@@ -267,6 +294,13 @@ mod tests {
             (any::<u8>(), 0..3usize, any::<u64>(), any::<u64>()).prop_map(|(path, standing, sequence, cap)| {
                 let standing = [Standing::Available, Standing::Backup, Standing::Away][standing];
                 Frame::PathStatus(path, Told { sequence, standing, cap })
+            }),
+            (any::<u32>(), any::<u16>()).prop_map(|(ip, port)| Frame::ServerAddress((ip.to_be_bytes(), port).into())),
+            // What is IPv4 within IPv6 is told as IPv4.
+            (1u8.., any::<[u8; 15]>(), any::<u16>()).prop_map(|(first, rest, port)| {
+                let mut ip = [first; 16];
+                ip[1..].copy_from_slice(&rest);
+                Frame::ServerAddress((ip, port).into())
             }),
             (any::<u64>(), prop::collection::vec(any::<u8>(), 0..600)).prop_map(|(code, mut reason)| {
                 reason.truncate(Frame::MAX_REASON_BYTES);

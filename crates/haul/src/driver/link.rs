@@ -188,7 +188,7 @@ impl Link {
         let mut sent = socket.send(&outgoing);
         if from.is_some() && matches!(sent, Ok(Sent::Lost(_))) {
             // The address that the peer talks to may be gone: any other will do until the peer is heard again.
-            self.lock().answer_from = None;
+            self.lock().answers.forget(transmit.path);
             sent = socket.send(&Outgoing { from: None, ..outgoing });
         }
         match sent {
@@ -208,7 +208,7 @@ impl Link {
         state.connection.close(now, code, reason);
         // Taken under the same lock as the closing itself: the send thread might not get to send before the process ends.
         let farewell = state.connection.poll_transmit(now, &mut train);
-        let from = state.answer_from;
+        let from = farewell.as_ref().and_then(|transmit| state.answers.of(transmit.path));
         let also = state.dispatch();
         let wake_sender = state.asleep_until.take().is_some();
         drop(state);

@@ -17,6 +17,8 @@
 //!
 //! Threads end when nobody holds the endpoint or a connection of it, and its connections are over.
 
+mod announcing;
+mod answers;
 mod calls;
 mod carriers;
 mod ecn;

@@ -42,7 +42,7 @@ fn drive(link: &Link) {
             state = sleep(link, state);
             continue;
         }
-        let from = state.answer_from;
+        let from = transmit.as_ref().and_then(|transmit| state.answers.of(transmit.path));
         drop(state);
         link.wake(false, woken);
         if let Some(transmit) = transmit {
