@@ -144,6 +144,13 @@ impl Net {
         ip(&["-n", &self.between, "link", "set", device, if is_plugged { "up" } else { "down" }]);
     }
 
+    /// Has the near host's own device of one of its two links send no more than this, and hold what its sockets have room for.
+    pub fn choke(&self, link: usize, rate: &str) {
+        let device = ["wan", "wan2"][link];
+        let limit = format!("-n {} qdisc replace dev {device} root tbf rate {rate} burst 64k limit 1g", self.near.namespace);
+        must(Command::new("tc").args(limit.split(' ')));
+    }
+
     /// Bytes that have passed one of the near host's two links.
     pub fn bytes_over(&self, link: usize) -> u64 {
         bytes_over(&self.between, ["to-near", "to-wan2"][link])

@@ -148,6 +148,23 @@ fn another_network_altogether_gets_a_path() {
     assert_eq!(tree::hash(&ways.source.join("file")), tree::hash(&ways.root.join("file")));
 }
 
+/// What a user has fixed is sent whether the interface takes it or not: the buffer of the second one's socket is soon full, and stays so.
+#[test]
+fn a_full_interface_holds_up_its_own_path_alone() {
+    let Some(ways) = Ways::open("50mbit", 1806) else { return };
+    ways.lab.choke(1, "1mbit");
+    let [operands, _] = ways.directions();
+    let options = ["--json", "--via", "wan,wan2", "--mode", "fixed:80M"].map(OsString::from);
+    let mut running = Running::start(ways.lab.cp(options.into_iter().chain(operands)));
+    assert!(eventually(Duration::from_secs(20), || ways.lab.bytes_over(1) > 200_000), "the second path carries");
+    let before = ways.lab.bytes_over(0);
+    pause(Duration::from_secs(3));
+    let meanwhile = ways.lab.bytes_over(0) - before;
+    assert!(meanwhile > 6_000_000 || !running.runs(), "the first path at 40 Mbit/s: {meanwhile} bytes in 3 s");
+    running.wait(PATIENCE).expect(0);
+    assert_eq!(tree::hash(&ways.source.join("file")), tree::hash(&ways.root.join("file")));
+}
+
 #[test]
 fn what_is_not_there_is_said() {
     let Some(ways) = Ways::open("50mbit", 1805) else { return };

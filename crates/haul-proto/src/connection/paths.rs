@@ -109,6 +109,13 @@ impl Connection {
         }
     }
 
+    /// The system has no room for what a path sends: it gets no more data before `until`, and the others go on.
+    pub fn hold_path(&mut self, path: u8, until: Time) {
+        if let Some(path) = self.paths.get_mut(usize::from(path)) {
+            path.held_until = until;
+        }
+    }
+
     fn known_path(&self, path: u8) -> Option<usize> {
         let index = usize::from(path);
         (self.side == Side::Client && self.phase == Phase::Established && index < self.paths.len()).then_some(index)

@@ -24,6 +24,7 @@ mod carriers;
 mod ecn;
 mod following;
 mod handle;
+mod held;
 mod inward;
 mod link;
 mod naps;
