@@ -20,6 +20,9 @@ use crate::leave::Interface;
 /// Further addresses of a server that a client keeps, and that a server tells, at most.
 pub const DOORS_MAX: usize = 8;
 
+/// Length of an address as it travels.
+pub const DOOR_BYTES: usize = 18;
+
 /// What a server tells of its addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Announced {
@@ -28,6 +31,24 @@ pub enum Announced {
     Interfaces,
     /// These; port 0 is the one that it is bound to. None at all: nothing.
     These(Vec<SocketAddr>),
+}
+
+/// An address as it travels: 16 bytes, those of IPv4 mapped into IPv6, and the port in network order.
+pub fn door_to_bytes(address: SocketAddr) -> [u8; DOOR_BYTES] {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    };
+    let mut bytes = [0; DOOR_BYTES];
+    bytes[..16].copy_from_slice(&ip.octets());
+    bytes[16..].copy_from_slice(&address.port().to_be_bytes());
+    bytes
+}
+
+/// The address of as many bytes.
+pub fn door_from_bytes(bytes: &[u8]) -> Option<SocketAddr> {
+    let (ip, port) = bytes.split_first_chunk::<16>()?;
+    Some(SocketAddr::new(IpAddr::from(*ip).to_canonical(), u16::from_be_bytes(port.try_into().ok()?)))
 }
 
 /// A client's: where else its server can be.

@@ -31,7 +31,7 @@ mod whereabouts;
 
 pub use address::{CHALLENGE_BYTES, CONTROL_BYTES, PeerAddress, Proof};
 pub use allowance::Allowance;
-pub use doors::{Announced, DOORS_MAX, Doors, announced};
+pub use doors::{Announced, DOOR_BYTES, DOORS_MAX, Doors, announced, door_from_bytes, door_to_bytes};
 pub use duty::{Duty, Standing, Told};
 pub use kin::Verdict;
 pub use leave::Leave;

@@ -1,13 +1,13 @@
 //! Control frames: the payload of control packets.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::ack::Ack;
 use super::error::DecodeError;
 use super::stream::{StreamId, StreamKind};
 use super::varint::{Reader, put_varint};
-use haul_paths::{Standing, Told};
+use haul_paths::{DOOR_BYTES, Standing, Told, door_from_bytes, door_to_bytes};
 
 /// One control frame.
 #[derive(Debug, Clone, PartialEq)]
@@ -153,7 +153,7 @@ impl Frame {
             }
             Self::ServerAddress(address) => {
                 out.push(SERVER_ADDRESS);
-                put_address(out, *address);
+                out.extend_from_slice(&door_to_bytes(*address));
             }
             Self::Close { code, reason } => {
                 let reason = &reason[..reason.len().min(Self::MAX_REASON_BYTES)];
@@ -223,7 +223,7 @@ impl Frame {
                 }
                 Self::Close { code, reason: reader.take(len)?.to_vec() }
             }
-            SERVER_ADDRESS => Self::ServerAddress(address(reader)?),
+            SERVER_ADDRESS => Self::ServerAddress(door_from_bytes(reader.take(DOOR_BYTES)?).ok_or(DecodeError::Truncated)?),
             unknown => return Err(DecodeError::UnknownFrame(unknown)),
         };
         Ok(Some(frame))
@@ -232,23 +232,6 @@ impl Frame {
 
 fn stream_id(reader: &mut Reader<'_>) -> Result<StreamId, DecodeError> {
     reader.varint_u32().map(StreamId)
-}
-
-/// 16 bytes, those of IPv4 mapped into IPv6, and the port in network order.
-fn put_address(out: &mut Vec<u8>, address: SocketAddr) {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
-        IpAddr::V6(ip) => ip,
-    };
-    out.extend_from_slice(&ip.octets());
-    out.extend_from_slice(&address.port().to_be_bytes());
-}
-
-fn address(reader: &mut Reader<'_>) -> Result<SocketAddr, DecodeError> {
-    let mut ip = [0; 16];
-    ip.copy_from_slice(reader.take(16)?);
-    let port = u16::from_be_bytes([reader.u8()?, reader.u8()?]);
-    Ok(SocketAddr::new(IpAddr::from(ip).to_canonical(), port))
 }
 
 fn put_fields(out: &mut Vec<u8>, kind: u8, fields: &[u64]) {
