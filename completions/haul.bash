@@ -1570,7 +1570,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan__subcmd__run)
-            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --hosts --access --links --mtu --tcp --help"
+            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --hosts --access --links --beside --mtu --tcp --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1641,6 +1641,10 @@ _haul() {
                     return 0
                     ;;
                 --links)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --beside)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1748,7 +1752,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan__subcmd__up)
-            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --hosts --access --links --mtu --tcp --help"
+            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --hosts --access --links --beside --mtu --tcp --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1819,6 +1823,10 @@ _haul() {
                     return 0
                     ;;
                 --links)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --beside)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1934,7 +1942,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__perf)
-            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --via --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --trace --verbose --one-off --max-clients --max-per-address --max-time --max-memory --max-bitrate --audit --key --ssh-port --jump --remote-haul --transport --udp-port --dead-after --state --help mesh"
+            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --via --scheduler --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --trace --verbose --one-off --max-clients --max-per-address --max-time --max-memory --max-bitrate --audit --key --ssh-port --jump --remote-haul --transport --udp-port --dead-after --state --help mesh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2021,6 +2029,10 @@ _haul() {
                     return 0
                     ;;
                 --via)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --scheduler)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2738,7 +2750,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__serve)
-            opts="-l -q -v -h --root --roots-file --listen --state --user --limit --max-clients --max-per-key --max-per-address --max-memory --audit --quiet --verbose --help"
+            opts="-l -q -v -h --root --roots-file --listen --address --state --user --limit --max-clients --max-per-key --max-per-address --max-memory --audit --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2753,6 +2765,10 @@ _haul() {
                     return 0
                     ;;
                 --listen)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --address)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -574,6 +574,7 @@ complete -c haul -n "__fish_haul_using_subcommand rsh" -s 2 -d 'There is no othe
 complete -c haul -n "__fish_haul_using_subcommand serve" -l root -d 'Directory to export, read-only unless it ends in `:rw`; may be given several times' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -l roots-file -d 'File of more roots, `NAME=PATH[:rw[,owners]]` a line; read again on SIGHUP' -r -F
 complete -c haul -n "__fish_haul_using_subcommand serve" -l listen -d 'UDP address and port to listen on' -r
+complete -c haul -n "__fish_haul_using_subcommand serve" -l address -d 'Address, or address and port, at which clients may find this machine too, or `none`; may be given several times' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -l state -d 'Directory of the identity key and the authorised keys' -r -F
 complete -c haul -n "__fish_haul_using_subcommand serve" -l user -d 'Become this user once the port is open and the identity key is read' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -s l -l limit -d 'Limit the rate of each connection; a bare number is in Kbit/s' -r
@@ -641,6 +642,7 @@ olia\t''
 balia\t''"
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l paths -d 'Send from so many ports to the far side\'s one, 1 to 8: for networks that send flows different ways. Those that share a bottleneck are one flow to others' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l via -d 'Leave by these interfaces or addresses, a path for each, and follow them as they come and go: eth0, 192.0.2.7, or all. eth1:backup carries data only while no other way works; wwan0:metered=BYTES too, and no more than that. Over UDP alone' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l scheduler -d 'Which path is asked first, of those that carry data: completion (the default), shortest-rtt, round-robin or redundant' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l congestion -d 'The kernel\'s congestion control for --tcp, for instance cubic or bbr' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s i -l interval -d 'Seconds between reports, fractions too; a file name here is a key for ssh, as in haul-cp(1)' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s T -l title -d 'Put this before every line' -r

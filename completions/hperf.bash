@@ -26,7 +26,7 @@ _hperf() {
 
     case "${cmd}" in
         hperf)
-            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h -V --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --via --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --trace --verbose --one-off --max-clients --max-per-address --max-time --max-memory --max-bitrate --audit --key --ssh-port --jump --remote-haul --transport --udp-port --dead-after --state --help --version mesh"
+            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h -V --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --via --scheduler --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --trace --verbose --one-off --max-clients --max-per-address --max-time --max-memory --max-bitrate --audit --key --ssh-port --jump --remote-haul --transport --udp-port --dead-after --state --help --version mesh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -113,6 +113,10 @@ _hperf() {
                     return 0
                     ;;
                 --via)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --scheduler)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_hperf_global_optspecs
-    string join \n s/server c/client= p/port= B/bind= t/time= n/bytes= O/omit= P/parallel= R/reverse bidir b/bitrate= l/length= mode= paths= via= no-pacing tcp congestion= i/interval= J/json json-stream T/title= get-server-output trace= v/verbose 1/one-off max-clients= max-per-address= max-time= max-memory= max-bitrate= audit= key= ssh-port= jump= F= o= 4 6 S= remote-haul= transport= udp-port= dead-after= state= h/help V/version
+    string join \n s/server c/client= p/port= B/bind= t/time= n/bytes= O/omit= P/parallel= R/reverse bidir b/bitrate= l/length= mode= paths= via= scheduler= no-pacing tcp congestion= i/interval= J/json json-stream T/title= get-server-output trace= v/verbose 1/one-off max-clients= max-per-address= max-time= max-memory= max-bitrate= audit= key= ssh-port= jump= F= o= 4 6 S= remote-haul= transport= udp-port= dead-after= state= h/help V/version
 end
 
 function __fish_hperf_needs_command
@@ -51,6 +51,7 @@ olia\t''
 balia\t''"
 complete -c hperf -n "__fish_hperf_needs_command" -l paths -d 'Send from so many ports to the far side\'s one, 1 to 8: for networks that send flows different ways. Those that share a bottleneck are one flow to others' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l via -d 'Leave by these interfaces or addresses, a path for each, and follow them as they come and go: eth0, 192.0.2.7, or all. eth1:backup carries data only while no other way works; wwan0:metered=BYTES too, and no more than that. Over UDP alone' -r
+complete -c hperf -n "__fish_hperf_needs_command" -l scheduler -d 'Which path is asked first, of those that carry data: completion (the default), shortest-rtt, round-robin or redundant' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l congestion -d 'The kernel\'s congestion control for --tcp, for instance cubic or bbr' -r
 complete -c hperf -n "__fish_hperf_needs_command" -s i -l interval -d 'Seconds between reports, fractions too; a file name here is a key for ssh, as in haul-cp(1)' -r
 complete -c hperf -n "__fish_hperf_needs_command" -s T -l title -d 'Put this before every line' -r

@@ -25,6 +25,7 @@ fn settings(args: &ServeArgs) -> Settings {
         roots: args.roots.clone(),
         roots_file: args.roots_file.clone(),
         listen: args.listen,
+        addresses: args.announced(),
         state: args.state.clone(),
         user: args.user.clone(),
         limit: args.limit.map(|limit| limit.0),

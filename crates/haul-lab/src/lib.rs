@@ -72,7 +72,7 @@ pub use namespace::{Namespace, NamespaceError, value as setting};
 pub use options::{LinkChanges, LinkError, LinkOptions, ParseQueueError, QueueSize};
 pub use relay::{Relay, RelayError};
 pub use tree::{Tree, TreeError, TreeHost, TreeSpec};
-pub use typed::{Access, Hosts, TypedError, wan_name};
+pub use typed::{Access, Beside, Hosts, TypedError, wan_name};
 pub use wan::{Address, Host, Side, Wan, WanError, WanSpec};
 
 /// The model's TCP: how it finds its window; and what a constant flow is like.

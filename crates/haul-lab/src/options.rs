@@ -153,6 +153,14 @@ pub enum LinkError {
         /// Hosts on side a.
         hosts: u8,
     },
+    /// More links than there are networks for.
+    #[error("{count} links, and there can be {most}")]
+    TooMany {
+        /// What was asked for.
+        count: usize,
+        /// How many there can be.
+        most: usize,
+    },
     /// A rate of zero.
     #[error("nothing would ever arrive at a rate of zero")]
     NoRate,

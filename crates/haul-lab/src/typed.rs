@@ -1,8 +1,12 @@
-//! What people type of a WAN: its name, its hosts, the rates of their lines.
+//! What people type of a WAN: its name, its hosts, the rates of their lines, links beside the first.
 
 use std::str::FromStr;
 
-use haul_units::BitRate;
+use std::time::Duration;
+
+use haul_units::{BitRate, parse_duration};
+
+use crate::options::{LinkOptions, QueueSize};
 
 /// What cannot be understood, with what can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +20,43 @@ pub enum TypedError {
     /// No rate of a line.
     #[error("write a rate, for instance 100M, or one for several hosts: 1Gx5")]
     Access,
+    /// No link.
+    #[error("write the rate, the round-trip time and perhaps the queue of a link, for instance 1M,40ms,1s")]
+    Beside,
+}
+
+/// A link beside others that is like them but for this.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Beside {
+    /// Its rate, in both directions.
+    pub rate: BitRate,
+    /// Its round-trip time.
+    pub rtt: Duration,
+    /// Its queue, if it is another one.
+    pub queue: Option<QueueSize>,
+}
+
+impl Beside {
+    /// The link, beside one of these properties.
+    pub fn link(&self, first: &LinkOptions) -> LinkOptions {
+        let queue = self.queue.unwrap_or(first.queue);
+        LinkOptions { rate: self.rate, back_rate: None, rtt: self.rtt, queue, ..first.clone() }
+    }
+}
+
+impl FromStr for Beside {
+    type Err = TypedError;
+
+    fn from_str(text: &str) -> Result<Self, TypedError> {
+        let mut words = text.split(',');
+        let rate = words.next().and_then(|rate| rate.parse().ok());
+        let rtt = words.next().and_then(|rtt| parse_duration(rtt).ok());
+        let queue = words.next().map(|queue| queue.parse().map_err(|_| TypedError::Beside)).transpose()?;
+        match (rate, rtt, words.next()) {
+            (Some(rate), Some(rtt), None) => Ok(Self { rate, rtt, queue }),
+            _ => Err(TypedError::Beside),
+        }
+    }
 }
 
 /// How many hosts each side has.
@@ -75,6 +116,18 @@ mod tests {
         assert_eq!("1Gx5".parse(), Ok(Access { rate: BitRate::gbps(1), hosts: 5 }));
         for wrong in ["", "x3", "1Gx", "1Gx0", "0", "1Gx300", "fast"] {
             assert_eq!(wrong.parse::<Access>(), Err(TypedError::Access), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_link_beside_has_a_rate_a_round_trip_and_perhaps_a_queue() {
+        let first = LinkOptions { seed: 7, back_rate: Some(BitRate::mbps(3)), ..LinkOptions::default() };
+        let link = |text: &str| text.parse::<Beside>().map(|beside| beside.link(&first));
+        let slow = LinkOptions { rate: BitRate::mbps(1), rtt: Duration::from_millis(40), back_rate: None, ..first.clone() };
+        assert_eq!(link("1M,40ms"), Ok(slow.clone()));
+        assert_eq!(link("1M,40ms,1s"), Ok(LinkOptions { queue: QueueSize::Time(Duration::from_secs(1)), ..slow }));
+        for wrong in ["", "1M", "1M,", "fast,40ms", "1M,40ms,long", "1M,40ms,1s,1"] {
+            assert_eq!(link(wrong), Err(TypedError::Beside), "{wrong}");
         }
     }
 

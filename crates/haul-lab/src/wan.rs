@@ -31,6 +31,9 @@ pub struct WanSpec {
     pub link: LinkOptions,
     /// Links like it, each with its own queue; 1 to 16.
     pub links: u8,
+    /// Links beside these, each as it is; 16 in all.
+    #[serde(default)]
+    pub beside: Vec<LinkOptions>,
     /// Hosts on side a, and on side b; 1 to 64 each.
     pub hosts: [u8; 2],
     /// Rates at which the hosts of side a send, in turn, as behind lines of their own before the link; those beyond the end send at the link's.
@@ -45,7 +48,28 @@ pub struct WanSpec {
 impl Default for WanSpec {
     /// One host on each side, one link, packets of 1500 bytes.
     fn default() -> Self {
-        Self { link: LinkOptions::default(), links: 1, hosts: [1, 1], access: Vec::new(), mtu: 1500, tcp: None }
+        Self {
+            link: LinkOptions::default(),
+            links: 1,
+            beside: Vec::new(),
+            hosts: [1, 1],
+            access: Vec::new(),
+            mtu: 1500,
+            tcp: None,
+        }
+    }
+}
+
+impl WanSpec {
+    /// How many links there are.
+    pub fn count(&self) -> usize {
+        usize::from(self.links) + self.beside.len()
+    }
+
+    /// What a link is like.
+    pub fn options_of(&self, link: usize) -> LinkOptions {
+        let beside = link.checked_sub(self.links.into()).and_then(|beside| self.beside.get(beside));
+        seeded(beside.unwrap_or(&self.link), link)
     }
 }
 
@@ -122,7 +146,7 @@ impl Wan {
                 made.push(make_host(&spec, side, index, count)?);
             }
         }
-        let links = (0..usize::from(spec.links)).map(|link| start_link(&spec, link, &made)).collect::<Result<_, WanError>>()?;
+        let links = (0..spec.count()).map(|link| start_link(&spec, link, &made)).collect::<Result<_, WanError>>()?;
         Ok(Self { spec, hosts: made.into_iter().map(|(host, _)| host).collect(), links })
     }
 
@@ -142,9 +166,9 @@ impl Wan {
         self.hosts.iter().find(|host| host.name == name).or(first)
     }
 
-    /// Gives all links other properties.
+    /// Gives all links but those beside other properties.
     pub fn set(&mut self, link: LinkOptions) {
-        for (number, directions) in self.links.iter().enumerate() {
+        for (number, directions) in self.links.iter().enumerate().take(self.spec.links.into()) {
             for (direction, config) in directions.iter().zip(seeded(&link, number).links()) {
                 direction.set(config);
             }
@@ -178,6 +202,13 @@ impl Wan {
     }
 }
 
+impl Host {
+    /// Moves the calling thread there, for good; threads that it starts are there too.
+    pub fn enter(&self) -> Result<(), NamespaceError> {
+        self.namespace.enter()
+    }
+}
+
 impl AsFd for Host {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.namespace.as_fd()
@@ -196,17 +227,17 @@ impl Address {
 fn make_host(spec: &WanSpec, side: Side, index: u8, count: u8) -> Result<(Host, Vec<Device>), WanError> {
     let letter = if side == Side::A { "a" } else { "b" };
     let name = if count == 1 { letter.to_owned() } else { format!("{letter}{}", index + 1) };
-    let addresses: Vec<_> = (0..usize::from(spec.links)).map(|link| Address::of(side, index, link)).collect();
+    let addresses: Vec<_> = (0..spec.count()).map(|link| Address::of(side, index, link)).collect();
     let (namespace, (tuns, counts)) = Namespace::make(|| {
         settings();
-        let tuns = (0..spec.links)
+        let tuns = (0..spec.count())
             .map(|link| Device::create(&format!("wan{link}"), Layer::SuperPackets))
             .collect::<Result<Vec<_>, _>>()?;
         let lines: String = addresses.iter().enumerate().map(|(link, address)| device_lines(spec, link, *address)).collect();
         ip_batch(&format!("link set lo up\n{lines}")).map_err(NamespaceError::from)?;
         if let Some(rate) = spec.access.get(usize::from(index)).filter(|_| side == Side::A) {
             let queue = rate.bytes_in(spec.link.rtt).as_u64().max(LEAST_ACCESS_QUEUE);
-            let shaped = (0..spec.links).map(|link| {
+            let shaped = (0..spec.count()).map(|link| {
                 let bps = rate.as_bps();
                 format!("qdisc replace dev wan{link} root tbf rate {bps}bit burst {ACCESS_BURST} limit {queue}\n")
             });
@@ -280,7 +311,7 @@ fn start_link(spec: &WanSpec, link: usize, hosts: &[(Host, Vec<Device>)]) -> Res
         };
         side(to).enumerate().flat_map(of).collect::<Vec<_>>()
     };
-    let [there, back] = seeded(&spec.link, link).links();
+    let [there, back] = spec.options_of(link).links();
     let there = Direction::start("a to b", there, TunPorts::new(tuns(Side::A)?, tuns(Side::B)?, routes(Side::B)))?;
     let back = Direction::start("b to a", back, TunPorts::new(tuns(Side::B)?, tuns(Side::A)?, routes(Side::A)))?;
     Ok([there, back])

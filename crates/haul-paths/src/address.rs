@@ -12,8 +12,10 @@
 //!   unproved       challenges and their answers, within the same bound   a further path, or where somebody seems to have moved
 //!   opening        challenges: this side has chosen the address
 //! ```
+//! A client may look elsewhere: besides where it has chosen to go, the other addresses of its server ([`crate::Doors`]) are asked, a few times each. The first that answers is where the path leads.
 //! Sources: RFC 9000 8 and 9, draft-ietf-quic-multipath 4.1.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -31,8 +33,10 @@ const AMPLIFICATION: u64 = 3;
 const TRIES: u32 = 2;
 /// The longest time between two challenges of an address that is asked until it answers: a firewall may be opened.
 const INTERVAL_MAX: Duration = Duration::from_secs(30);
-/// So many challenges are remembered.
+/// So many challenges are remembered of each address that is asked.
 const REMEMBERED: usize = 4;
+/// An address that the server has told gets so many challenges of a path, and then no more.
+const TRIES_ELSEWHERE: u32 = 3;
 
 /// Where a path leads.
 #[derive(Debug)]
@@ -73,25 +77,68 @@ struct Candidate {
     allowance: Allowance,
     next_try: Time,
     tries: u32,
-    /// The last challenges, and when they left: that of try n at `n % REMEMBERED`.
-    asked: [Option<(u64, Time)>; REMEMBERED],
+    /// The last challenges.
+    asked: VecDeque<Challenge>,
     /// Asked until it answers.
     persistent: bool,
+    /// Where else the peer may be, and how often it was asked there.
+    elsewhere: Vec<(SocketAddr, u32)>,
+}
+
+/// A challenge that has left.
+#[derive(Debug, Clone, Copy)]
+struct Challenge {
+    nonce: u64,
+    at: Time,
+    to: SocketAddr,
 }
 
 impl Candidate {
     fn new(now: Time, address: SocketAddr) -> Self {
         let allowance = Allowance::default();
-        Self { address, allowance, next_try: now, tries: 0, asked: [None; REMEMBERED], persistent: false }
+        let (asked, elsewhere) = Default::default();
+        Self { address, allowance, next_try: now, tries: 0, asked, persistent: false, elsewhere }
     }
 
     fn persistent(now: Time, address: SocketAddr) -> Self {
         Self { persistent: true, ..Self::new(now, address) }
     }
 
-    /// When the challenge with this nonce left.
-    fn asked_at(&self, nonce: u64) -> Option<Time> {
-        self.asked.iter().flatten().find(|(asked, _)| *asked == nonce).map(|(_, at)| *at)
+    /// The challenge with this nonce.
+    fn challenge(&self, nonce: u64) -> Option<Challenge> {
+        self.asked.iter().find(|challenge| challenge.nonce == nonce).copied()
+    }
+
+    /// Which address elsewhere is asked next: one that was asked less often than the chosen one, until that is often enough.
+    fn next_elsewhere(&self) -> Option<usize> {
+        self.elsewhere.iter().position(|(_, asked)| *asked < self.tries.min(TRIES_ELSEWHERE))
+    }
+
+    /// Who is asked next.
+    fn next_address(&self) -> SocketAddr {
+        self.next_elsewhere().and_then(|at| self.elsewhere.get(at)).map_or(self.address, |(address, _)| *address)
+    }
+
+    fn is_elsewhere(&self, address: SocketAddr) -> bool {
+        self.elsewhere.iter().any(|(other, _)| *other == address)
+    }
+
+    /// A challenge leaves, which is due every `interval`.
+    fn on_asked(&mut self, challenge: Challenge, interval: Duration) {
+        match self.next_elsewhere().and_then(|at| self.elsewhere.get_mut(at)) {
+            Some((_, asked)) => *asked += 1,
+            None => self.tries += 1,
+        }
+        let places = self.elsewhere.len() + 1;
+        while self.asked.len() >= REMEMBERED * places {
+            self.asked.pop_front();
+        }
+        self.asked.push_back(challenge);
+        let doublings = if self.persistent { self.tries.saturating_sub(1).min(16) } else { 0 };
+        // Those elsewhere have their turns in between.
+        let pause =
+            if self.next_elsewhere().is_some() { interval / places as u32 } else { interval.saturating_mul(1 << doublings) };
+        self.next_try = challenge.at + pause.min(interval.max(INTERVAL_MAX));
     }
 }
 
@@ -151,6 +198,7 @@ impl PeerAddress {
             (_, Standing::Proved | Standing::Opening) if to == self.current => u64::MAX,
             _ if to == self.current => self.allowance.room(),
             (Some(candidate), _) if candidate.address == to => candidate.allowance.room(),
+            (Some(candidate), _) if candidate.is_elsewhere(to) => u64::MAX,
             _ => 0,
         }
     }
@@ -198,7 +246,7 @@ impl PeerAddress {
 
     /// A challenge to send now: where to, and with which nonce. `nonce`: one that nobody can foresee.
     pub fn poll_challenge(&mut self, now: Time, interval: Duration, nonce: impl FnOnce() -> u64) -> Option<(SocketAddr, u64)> {
-        let address = self.candidate.as_ref().filter(|candidate| now >= candidate.next_try)?.address;
+        let address = self.candidate.as_ref().filter(|candidate| now >= candidate.next_try)?.next_address();
         let has_room = self.room(address) >= CHALLENGE_BYTES as u64;
         let candidate = self.candidate.as_mut()?;
         if candidate.tries >= TRIES && !candidate.persistent {
@@ -209,30 +257,49 @@ impl PeerAddress {
             return None;
         }
         let nonce = nonce();
-        candidate.asked[candidate.tries as usize % REMEMBERED] = Some((nonce, now));
-        let doublings = if candidate.persistent { candidate.tries.min(16) } else { 0 };
-        candidate.next_try = now + interval.saturating_mul(1 << doublings).min(interval.max(INTERVAL_MAX));
-        candidate.tries += 1;
+        candidate.on_asked(Challenge { nonce, at: now, to: address }, interval);
         Some((address, nonce))
+    }
+
+    /// A client's path that does not know whether its server answers may find it at one of these addresses too.
+    pub fn look_elsewhere(&mut self, now: Time, addresses: impl IntoIterator<Item = SocketAddr>) {
+        let current = self.current;
+        let is_other = |to: &SocketAddr| *to != current && to.is_ipv4() == current.is_ipv4();
+        let mut others = addresses.into_iter().filter(is_other).peekable();
+        if others.peek().is_none() {
+            return;
+        }
+        let candidate = self.candidate.get_or_insert_with(|| Candidate::persistent(now, current));
+        for other in others {
+            if !candidate.is_elsewhere(other) {
+                candidate.elsewhere.push((other, 0));
+                candidate.next_try = candidate.next_try.min(now);
+            }
+        }
+    }
+
+    /// Whether the peer may speak from there: where it is, or where it is looked for.
+    pub fn may_be_at(&self, from: SocketAddr) -> bool {
+        from == self.current || self.candidate.as_ref().is_some_and(|candidate| candidate.is_elsewhere(from))
     }
 
     /// When the next challenge is due.
     pub fn timer(&self) -> Time {
         let candidate = self.candidate.as_ref().filter(|candidate| {
             let is_over = candidate.tries >= TRIES && !candidate.persistent;
-            is_over || self.room(candidate.address) >= CHALLENGE_BYTES as u64
+            is_over || self.room(candidate.next_address()) >= CHALLENGE_BYTES as u64
         });
         candidate.map_or(Time::NEVER, |candidate| candidate.next_try)
     }
 
     /// An answer to a challenge has come. Returns what it proves, if it is one to a challenge of this path's.
     pub fn on_response(&mut self, now: Time, nonce: u64) -> Option<Proof> {
-        let asked_at = self.candidate.as_ref()?.asked_at(nonce)?;
-        let candidate = self.candidate.take()?;
+        let Challenge { at, to, .. } = self.candidate.as_ref()?.challenge(nonce)?;
+        self.candidate = None;
         let is_first = !self.is_open();
         self.standing = Standing::Proved;
-        let old = std::mem::replace(&mut self.current, candidate.address);
-        Some(Proof { old, is_first, rtt: now.since(asked_at) })
+        let old = std::mem::replace(&mut self.current, to);
+        Some(Proof { old, is_first, rtt: now.since(at) })
     }
 }
 
@@ -308,6 +375,44 @@ mod tests {
         let proof = peer.on_response(now, asked[6].1).unwrap();
         assert_eq!((proof.is_first, proof.rtt), (true, Duration::from_secs(39)));
         assert!(peer.is_proved() && peer.timer() == Time::NEVER);
+    }
+
+    #[test]
+    fn elsewhere_is_asked_three_times_and_the_first_that_answers_is_where_the_path_leads() {
+        let [home, a, b] = [1, 2, 3].map(|last| SocketAddr::from(([10, 0, 0, last], 7)));
+        let mut peer = PeerAddress::opening(Time::ZERO, home);
+        let v6 = SocketAddr::from(([0x2001, 0, 0, 0, 0, 0, 0, 1], 7));
+        let mut asked = Vec::new();
+        let mut now = Time::ZERO;
+        for turn in 0..16 {
+            now = now.max(peer.timer());
+            asked.push(peer.poll_challenge(now, SECOND, || turn).unwrap().0);
+            if turn == 0 {
+                peer.look_elsewhere(now, [a, home, v6]);
+                peer.look_elsewhere(now, [a, b]);
+                assert_eq!(peer.timer(), now, "at once");
+            }
+        }
+        let of = |address| asked.iter().filter(|to| **to == address).count();
+        assert_eq!(asked[..7], [home, a, b, home, a, b, home]);
+        assert_eq!((of(a), of(b), of(v6)), (3, 3, 0), "then the chosen one alone");
+        assert!(peer.may_be_at(a) && !peer.may_be_at(v6) && peer.room(a) > 0 && peer.room(v6) == 0);
+        peer.look_elsewhere(now, [a, b]);
+        assert_ne!(peer.timer(), now, "they have been asked");
+        let proof = peer.on_response(now, 5).unwrap();
+        assert!(proof.is_first && proof.old == home && peer.current() == b && !peer.may_be_at(a));
+    }
+
+    #[test]
+    fn a_path_that_leaves_from_elsewhere_may_arrive_elsewhere() {
+        let (home, other) = addresses();
+        let mut peer = PeerAddress::new(home);
+        peer.look_elsewhere(Time::ZERO, [other]);
+        assert_eq!(peer.poll_challenge(Time::ZERO, SECOND, || 1), Some((home, 1)));
+        assert_eq!(peer.poll_challenge(peer.timer(), SECOND, || 2), Some((other, 2)));
+        assert!(peer.is_proved() && peer.current() == home);
+        assert!(!peer.on_response(Time::ZERO + SECOND, 2).unwrap().is_first);
+        assert!(peer.current() == other && peer.timer() == Time::NEVER);
     }
 
     #[test]

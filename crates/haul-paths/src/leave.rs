@@ -119,7 +119,7 @@ pub fn first_leaves(
             }
         }
     }
-    let leaves = leaves(via, interfaces, server, routed);
+    let leaves = leaves(via, interfaces, &[server], routed);
     if leaves.is_empty() {
         let wanted = via.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         return Err(LeaveError::AllDown(wanted));
@@ -127,9 +127,11 @@ pub fn first_leaves(
     Ok(leaves)
 }
 
-/// Where paths to `server` can leave from now: normal ways before backups, and among each kind `routed`, the address that the routing table would take, before others of `all`.
-pub fn leaves(via: &[Via], interfaces: &[Interface], server: IpAddr, routed: Option<IpAddr>) -> Vec<Leave> {
+/// Where paths to a server can leave from now that is at these addresses, from each place to the first that can be reached there: normal ways before backups, and among each kind `routed`, the address that the routing table would take, before others of `all`.
+pub fn leaves(via: &[Via], interfaces: &[Interface], servers: &[IpAddr], routed: Option<IpAddr>) -> Vec<Leave> {
     let mut leaves: Vec<Leave> = Vec::new();
+    let address_of = |interface: &Interface| servers.iter().find_map(|server| address_towards(interface, *server));
+    let is_here = servers.first().is_some_and(IpAddr::is_loopback);
     let up = || interfaces.iter().filter(|interface| interface.is_up);
     let leave = |interface: &Interface, address, by_address, class| Leave {
         interface: interface.name.clone(),
@@ -142,10 +144,10 @@ pub fn leaves(via: &[Via], interfaces: &[Interface], server: IpAddr, routed: Opt
         let mut found: Vec<Leave> = match &way.exit {
             Exit::Interface(name) => up()
                 .filter(|interface| interface.name == *name)
-                .filter_map(|interface| Some(leave(interface, address_towards(interface, server)?, false, way.class)))
+                .filter_map(|interface| Some(leave(interface, address_of(interface)?, false, way.class)))
                 .collect(),
             Exit::Address(address) => up()
-                .filter(|interface| interface.addresses.contains(address) && address.is_ipv4() == server.is_ipv4())
+                .filter(|interface| interface.addresses.contains(address) && is_of_family(servers, address))
                 .map(|interface| leave(interface, *address, true, way.class))
                 .collect(),
             Exit::All => {
@@ -157,11 +159,11 @@ pub fn leaves(via: &[Via], interfaces: &[Interface], server: IpAddr, routed: Opt
                         Exit::Address(address) => interface.addresses.contains(address),
                     })
                 };
-                let others = up().filter(|interface| !interface.is_loopback && !is_routed(interface) && !server.is_loopback());
+                let others = up().filter(|interface| !interface.is_loopback && !is_routed(interface) && !is_here);
                 up().filter(is_routed)
                     .chain(others)
                     .filter(|interface| !is_named(interface))
-                    .filter_map(|interface| Some(leave(interface, address_towards(interface, server)?, false, way.class)))
+                    .filter_map(|interface| Some(leave(interface, address_of(interface)?, false, way.class)))
                     .collect()
             }
         };
@@ -170,6 +172,10 @@ pub fn leaves(via: &[Via], interfaces: &[Interface], server: IpAddr, routed: Opt
     }
     leaves.sort_by_key(|leave| leave.class.is_backup());
     leaves
+}
+
+fn is_of_family(servers: &[IpAddr], address: &IpAddr) -> bool {
+    servers.iter().any(|server| server.is_ipv4() == address.is_ipv4())
 }
 
 /// The address of an interface by which `server` is reached: of its family, and of those the widest in scope.
@@ -269,7 +275,7 @@ mod tests {
     }
 
     fn leave(text: &str, server: &str) -> Vec<String> {
-        names(&leaves(&via(text), &machine(), ip(server), Some(ip("10.0.1.2"))))
+        names(&leaves(&via(text), &machine(), &[ip(server)], Some(ip("10.0.1.2"))))
     }
 
     #[test]
@@ -282,6 +288,15 @@ mod tests {
         assert_eq!(leave("10.0.0.2,eth1", "192.0.2.1"), ["eth0 10.0.0.2", "eth1 10.0.1.2"]);
         assert_eq!(leave("eth0,eth0", "192.0.2.1"), ["eth0 10.0.0.2"]);
         assert_eq!(leave("all", "127.0.0.1"), ["eth1 10.0.1.2"], "only what is routed leads to this machine");
+    }
+
+    #[test]
+    fn an_interface_of_the_other_family_leads_to_another_address_of_the_server() {
+        let servers = ["2001:db8::1", "192.0.2.1"].map(ip);
+        let leave = |text: &str, servers: &[IpAddr]| names(&leaves(&via(text), &machine(), servers, None));
+        assert_eq!(leave("all", &servers), ["eth0 fd00::2", "eth1 10.0.1.2"]);
+        assert_eq!(leave("all", &servers[..1]), ["eth0 fd00::2"]);
+        assert_eq!(leave("eth1,10.0.0.2", &servers), ["eth1 10.0.1.2", "eth0 10.0.0.2"]);
     }
 
     #[test]
@@ -310,7 +325,7 @@ mod tests {
     #[test]
     fn paths_follow_what_is_plugged_in() {
         let (wanted, server) = (via("all"), ip("192.0.2.1"));
-        let find = |machine: &[Interface]| leaves(&wanted, machine, server, Some(ip("10.0.1.2")));
+        let find = |machine: &[Interface]| leaves(&wanted, machine, &[server], Some(ip("10.0.1.2")));
         let mut machine = machine();
         let mut slots: Vec<Slot> = find(&machine).into_iter().map(|leave| Slot { leave, is_there: true }).collect();
         assert_eq!(changes(&slots, &find(&machine), 8), []);
@@ -333,11 +348,11 @@ mod tests {
     fn an_address_is_followed_to_where_it_is() {
         let (wanted, server) = (via("10.0.0.2"), ip("192.0.2.1"));
         let mut machine = machine();
-        let slots = [Slot { leave: leaves(&wanted, &machine, server, None).remove(0), is_there: true }];
+        let slots = [Slot { leave: leaves(&wanted, &machine, &[server], None).remove(0), is_there: true }];
         machine[1].addresses.clear();
-        assert_eq!(changes(&slots, &leaves(&wanted, &machine, server, None), 8), [Change::GiveUp(0)]);
+        assert_eq!(changes(&slots, &leaves(&wanted, &machine, &[server], None), 8), [Change::GiveUp(0)]);
         machine[2].addresses.push(ip("10.0.0.2"));
-        let there = leaves(&wanted, &machine, server, None).remove(0);
+        let there = leaves(&wanted, &machine, &[server], None).remove(0);
         assert_eq!(
             (there.interface.as_str(), changes(&slots, std::slice::from_ref(&there), 8)),
             ("eth1", vec![Change::Renew(0, there.clone())])

@@ -10,6 +10,7 @@
 //!   duty     what is a path for at present?           data, spare, nothing: the client's word
 //!   allowance  how much may a metered path carry?        a limit shared out between both ends
 //!   address  where does a path lead?                     how the peer's address is proved, and a change of it followed
+//!   doors    where else can the server be reached?     what it tells, and which of that is believed
 //!   whereabouts  where may the server be?                the addresses of one that was greeted another way
 //! ```
 //!
@@ -18,6 +19,7 @@
 
 mod address;
 mod allowance;
+mod doors;
 mod duty;
 mod kin;
 pub mod leave;
@@ -29,6 +31,7 @@ mod whereabouts;
 
 pub use address::{CHALLENGE_BYTES, CONTROL_BYTES, PeerAddress, Proof};
 pub use allowance::Allowance;
+pub use doors::{Announced, DOOR_BYTES, DOORS_MAX, Doors, announced, door_from_bytes, door_to_bytes};
 pub use duty::{Duty, Standing, Told};
 pub use kin::Verdict;
 pub use leave::Leave;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haul_cc::{ControllerChoice, Learned};
-use haul_paths::{Scheduler, Via};
+use haul_paths::{Announced, Scheduler, Via};
 use haul_units::{BitRate, Bytes};
 
 use crate::identity::{Identity, PeerTrust};
@@ -147,6 +147,8 @@ pub struct ServerConfig {
     /// From which the endpoint's reset tokens follow. One that outlives the process ([`ResetKey::of_identity`]) lets the endpoint tell the clients of the process before it that their
     /// connections are gone. Default: none, a random one for each endpoint.
     pub reset_key: Option<ResetKey>,
+    /// What clients whose paths leave by interfaces are told of our addresses, once they are admitted. Default: where the endpoint is bound to no address of its own, those of its interfaces.
+    pub addresses: Announced,
     /// What clients get before they are admitted. Default: who is believed is admitted.
     pub admission: Admission,
 }
@@ -160,6 +162,7 @@ impl ServerConfig {
             protocols: Vec::new(),
             transport: TransportConfig::default(),
             reset_key: None,
+            addresses: Announced::default(),
             admission: Admission::default(),
         }
     }

@@ -43,14 +43,14 @@ pub use connection::{
 };
 pub use distributions::Distributions;
 pub use endpoint::{AnswerError, Endpoint, EndpointConfig, Handled};
-pub use haul_paths::{Class, Exit, Scheduler, Standing, Via, ViaSyntaxError};
+pub use haul_paths::{Announced, Class, Exit, Scheduler, Standing, Via, ViaSyntaxError};
 pub use haul_units::Distribution;
 pub use opening::{BeginError, Opening};
 pub use receive::Ecn;
 pub use reset::{ResetKey, ResetToken};
 pub use strangers::{Admission, AdmittedBy};
 pub use streams::{BlockData, Side, Sink, SinkFactory, StreamId, StreamKind};
-pub use wire::data_destination;
+pub use wire::{data_destination, data_path};
 
 /// A number that one end gives a connection; the peer's packets carry it, so it finds the connection among those of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -90,7 +90,7 @@ pub fn serve(settings: Settings, cancel: &Cancel, reload: &dyn Fn() -> bool) -> 
     if settings.roots_file.is_none() {
         lock_in(&exports, &state, &audit);
     }
-    let endpoint = listen(settings.listen, identity, &state, &audit)?;
+    let endpoint = listen(&settings, identity, &state, &audit)?;
     let over = Cancel::new();
     // The UDP port is the daemon; without this one some clients do not get there.
     if let Err(error) = carry_clients(&endpoint, &over) {
@@ -205,10 +205,12 @@ fn drop_to(user: &User, state: &StateDir) -> Result<(), ServeError> {
 }
 
 /// On a machine without IPv6, `[::]` means all of IPv4.
-fn listen(address: SocketAddr, identity: Identity, state: &StateDir, audit: &Arc<Audit>) -> Result<Endpoint, ServeError> {
+fn listen(settings: &Settings, identity: Identity, state: &StateDir, audit: &Arc<Audit>) -> Result<Endpoint, ServeError> {
+    let address = settings.listen;
     let config = ServerConfig {
         reset_key: keys::reset_key(&identity, "serve", Some(address.ip()), address.port()),
         protocols: vec![PROTOCOL.to_vec(), haul_perf::PROTOCOL.to_vec()],
+        addresses: settings.addresses.clone(),
         // A measurement has most, and two for what is said about it. Each costs memory from its first byte on.
         transport: TransportConfig { max_streams: u32::from(haul_perf::MAX_STREAMS) + 2, ..TransportConfig::default() },
         ..ServerConfig::new(identity, audited(keys::may_handshake(Some(state)), audit))

@@ -3,6 +3,7 @@
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
+use haul::Announced;
 use haul_files::Export;
 use haul_peer::{DAEMON_PORT, Guests};
 use haul_perf::Told;
@@ -18,6 +19,8 @@ pub struct Settings {
     pub roots_file: Option<PathBuf>,
     /// Where it listens; by default on every address, at the port of haul's daemons. `[::]` is all of IPv4 too.
     pub listen: SocketAddr,
+    /// What clients are told of its addresses whose paths leave by several interfaces. By default, if it listens on every address, those of the machine's interfaces.
+    pub addresses: Announced,
     /// Where its key and the authorised keys are; by default where [`StateDir::find`](haul_peer::StateDir::find) says.
     pub state: Option<PathBuf>,
     /// The user that it becomes for good once its port is open and its key is read; by default it stays who it is.
@@ -39,6 +42,7 @@ impl Settings {
             roots: Vec::new(),
             roots_file: None,
             listen: SocketAddr::from((Ipv6Addr::UNSPECIFIED, DAEMON_PORT)),
+            addresses: Announced::default(),
             state: None,
             user: None,
             limit: None,

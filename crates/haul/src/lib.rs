@@ -70,7 +70,8 @@ pub use haul_cc::{ControllerChoice, Learned, Snapshot};
 pub use haul_proto::handshake::HandshakeError;
 pub use haul_proto::identity::{Fingerprint, Identity, IdentityError, PeerTrust, PublicKey};
 pub use haul_proto::{
-    Admission, AdmittedBy, BlockData, Class, ClientConfig, CloseReason, Distribution, Distributions, PATHS_MAX, Pacing,
-    PathStats, ResetKey, Scheduler, ServerConfig, Sink, SinkFactory, Standing, Stats, StreamId, TransportConfig, Via, Waits,
+    Admission, AdmittedBy, Announced, BlockData, Class, ClientConfig, CloseReason, Distribution, Distributions, PATHS_MAX,
+    Pacing, PathStats, ResetKey, Scheduler, ServerConfig, Sink, SinkFactory, Standing, Stats, StreamId, TransportConfig, Via,
+    Waits,
 };
 pub use haul_units::{BitRate, Bytes, Ratio};

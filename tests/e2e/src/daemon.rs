@@ -20,22 +20,35 @@ pub struct Daemon {
 impl Daemon {
     /// Starts it, exports `root` for reading and writing as `data`, owners and set-id bits included, and lets both ends know each other's key.
     pub fn start(lab: &Lab, root: &Path) -> Self {
+        Self::introduce(lab);
+        Self::start_known(lab, root)
+    }
+
+    /// The same on every address of the far host, with these further options.
+    pub fn start_everywhere(lab: &Lab, root: &Path, options: &[&str]) -> Self {
+        Self::introduce(lab);
+        Self::start_at(lab, root, "[::]", options)
+    }
+
+    fn introduce(lab: &Lab) {
         let theirs = own_key(lab, &lab.far);
         let ours = own_key(lab, &lab.near);
-        let host = lab.far.address.clone();
         key(lab, &lab.far, &["authorize", &ours, "--name", "near"]);
-        key(lab, &lab.near, &["trust", &host, &theirs]);
-        Self::start_known(lab, root)
+        key(lab, &lab.near, &["trust", &lab.far.address, &theirs]);
     }
 
     /// Starts one whose clients know it already.
     fn start_known(lab: &Lab, root: &Path) -> Self {
+        Self::start_at(lab, root, &lab.far.address, &[])
+    }
+
+    fn start_at(lab: &Lab, root: &Path, listen: &str, options: &[&str]) -> Self {
         let mut export = std::ffi::OsString::from("data=");
         export.push(root);
         export.push(":rw,owners");
         let host = lab.far.address.clone();
         let mut command = lab.haul(&lab.far);
-        command.args(["serve", "--root"]).arg(export).args(["--listen", &format!("{host}:{PORT}")]);
+        command.args(["serve", "--root"]).arg(export).args(["--listen", &format!("{listen}:{PORT}")]).args(options);
         let running = Running::start(command);
         let daemon = Self { running: Some(running), host };
         let listens = || {

@@ -114,10 +114,41 @@ impl Net {
         }
     }
 
+    /// Gives the two hosts a link of their own, `direct` at both ends, and it and the one through the router this rate in both directions. There is no route from one link to the other: on the direct one nobody
+    /// is at an address of the other, and the far host has 10.77.9.2 there or, with IPv6, fd77:9::2 alone.
+    pub fn direct_link(&self, rate: &str, is_ipv6: bool) {
+        let (near, far) = (&self.near.namespace, &self.far.namespace);
+        ip(&["link", "add", "direct", "netns", near, "type", "veth", "peer", "name", "direct", "netns", far]);
+        for (namespace, last) in [(near, 1), (far, 2)] {
+            // Linux answers for any address of the host, whichever link it is asked on; routers between the two would not.
+            set_in(namespace, "net/ipv4/conf/all/arp_ignore", "1");
+            let address = if is_ipv6 { format!("fd77:9::{last}/64") } else { format!("10.77.9.{last}/24") };
+            let nodad: &[&str] = if is_ipv6 { &["nodad"] } else { &[] };
+            ip(&[&["-n", namespace, "address", "add", &address, "dev", "direct"], nodad].concat());
+            ip(&["-n", namespace, "link", "set", "direct", "up"]);
+            for device in ["direct", "wan"] {
+                shape(namespace, device, rate);
+            }
+        }
+        shape(&self.between, "to-near", rate);
+    }
+
+    /// Bytes that have passed the hosts' own link.
+    pub fn bytes_over_direct(&self) -> u64 {
+        bytes_over(&self.near.namespace, "direct")
+    }
+
     /// Pulls the cable of one of the near host's two links, or plugs it in.
     pub fn plug(&self, link: usize, is_plugged: bool) {
         let device = ["to-near", "to-wan2"][link];
         ip(&["-n", &self.between, "link", "set", device, if is_plugged { "up" } else { "down" }]);
+    }
+
+    /// Has the near host's own device of one of its two links send no more than this, and hold what its sockets have room for.
+    pub fn choke(&self, link: usize, rate: &str) {
+        let device = ["wan", "wan2"][link];
+        let limit = format!("-n {} qdisc replace dev {device} root tbf rate {rate} burst 64k limit 1g", self.near.namespace);
+        must(Command::new("tc").args(limit.split(' ')));
     }
 
     /// Bytes that have passed one of the near host's two links.

@@ -242,6 +242,23 @@ fn several_paths_go_to_the_servers_one_port_and_each_is_told() {
 }
 
 #[test]
+fn a_scheduler_is_chosen_by_its_name() {
+    let Some(sites) = two() else { return };
+    let server = Server::start(&sites, "");
+    // What the paths have carried, in parts of what has arrived.
+    let carried = |args: &str| {
+        let document = document(&run(&sites, 1, &format!("-c 10.90.2.1 -t 3 -J --paths 2 --mode fixed:40M {args}")).expect(0));
+        let paths = list(&document["end"]["sum_sent"]["paths"]).iter().map(|path| number(&path["bytes"])).sum::<f64>();
+        paths / number(&document["end"]["sum_received"]["bytes"])
+    };
+    let (usual, redundant) = (carried(""), carried("--scheduler redundant"));
+    assert!(usual < 1.3 && redundant > 1.6, "{usual} and {redundant}");
+    let refused = run(&sites, 1, "-c 10.90.2.1 --scheduler best").expect(2);
+    assert!(refused.stderr.contains("shortest-rtt"), "{refused}");
+    server.stop();
+}
+
+#[test]
 fn a_copy_runs_over_several_paths_to_one_port_of_the_far_side() {
     let Some(sites) = two() else { return };
     let (source, back) = (sites.scratch().join("source"), sites.scratch().join("back"));

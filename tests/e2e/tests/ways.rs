@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use e2e::tree;
 use e2e::{Daemon, Finished, Lab, Random, Running, eventually, pause};
+use rustix::process::Signal;
 use serde_json::Value;
 
 const SIZE: u64 = 40 << 20;
@@ -146,6 +147,26 @@ fn another_network_altogether_gets_a_path() {
     let paths = paths(&finished);
     assert!(paths.iter().any(|path| path["interface"] == "cable1" && passed(path) > SIZE / 4), "{finished}");
     assert_eq!(tree::hash(&ways.source.join("file")), tree::hash(&ways.root.join("file")));
+}
+
+/// What a user has fixed is sent whether the interface takes it or not: the buffer of the second one's socket is full after 16 MB, and stays so.
+#[test]
+fn a_full_interface_holds_up_its_own_path_alone() {
+    let Some(ways) = Ways::open("50mbit", 1806) else { return };
+    ways.lab.choke(1, "1mbit");
+    tree::write_random(&ways.source.join("large"), 160 << 20, &mut Random::seeded(1806));
+    let operands = [ways.source.join("large").into_os_string(), ways.daemon.url("").into()];
+    let options = ["--json", "--via", "wan,wan2", "--mode", "fixed:80M"].map(OsString::from);
+    let mut running = Running::start(ways.lab.cp(options.into_iter().chain(operands)));
+    // By then as much has gone to the second one.
+    assert!(eventually(Duration::from_secs(60), || ways.lab.bytes_over(0) > 40 << 20), "{} bytes", ways.lab.bytes_over(0));
+    let before = ways.lab.bytes_over(0);
+    pause(Duration::from_secs(3));
+    let meanwhile = ways.lab.bytes_over(0) - before;
+    assert!(running.runs() && meanwhile > 6_000_000, "the first path at 40 Mbit/s: {meanwhile} bytes in 3 s");
+    // What is in the second one's buffer takes two minutes more.
+    running.signal(Signal::KILL);
+    running.wait(PATIENCE);
 }
 
 #[test]

@@ -17,6 +17,7 @@
 //! | `fleet` | one client and thirteen storage servers |
 //! | `gaps` | how exactly packets are spaced: by gaps, by timers, by nobody |
 //! | `kernel` | the kernel's TCP with haul's laws, against packet loss |
+//! | `paths` | one connection over two unlike links |
 //! | `pacing` | one and two window-based flows with and without pacing, beside a constant flow |
 
 mod comparison;
@@ -29,6 +30,7 @@ mod ground;
 mod kernel;
 mod loss;
 mod pacing;
+mod paths;
 mod report;
 mod rtt;
 mod sharing;
@@ -57,6 +59,7 @@ pub const fn registry() -> &'static [Experiment] {
         sharing::KERNEL_SHARING,
         fleet::FLEET,
         fattree::FATTREE,
+        paths::PATHS,
     ]
 }
 

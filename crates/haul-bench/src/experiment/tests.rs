@@ -159,6 +159,19 @@ fn pacing() {
     assert!(mean("with") > mean("without") && mean("without") > 0.0, "{}", report.text());
 }
 
+/// Both links carry more than either, and every goal has a verdict.
+#[test]
+fn paths() {
+    let report = quick("paths");
+    let table = &report.tables[0];
+    let rates = column(table, "Mbit/s");
+    for (sent, row) in ["blocks", "an ordered stream"].iter().zip([4, 5]) {
+        assert_eq!((table.rows[row][1].as_str(), table.rows[row][2].as_str()), (*sent, "both"));
+        assert!(rates[row] > 1.5 * rates[0] && rates[row] > 1.5 * rates[2], "{}", report.text());
+    }
+    assert!(report.verdicts.len() == 4 && report.verdicts.iter().all(|judged| judged.met.is_some()), "{}", report.text());
+}
+
 #[test]
 fn tables_are_read_by_people_and_programs() {
     let mut table = Table::new("t", "A table", &["who", "rate"]);

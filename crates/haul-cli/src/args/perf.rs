@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
-use haul::{ControllerChoice, Fingerprint, Via};
+use haul::{ControllerChoice, Fingerprint, Scheduler, Via};
 use haul_units::{BitRate, Bytes, parse_duration};
 
 use super::cp::{VIA_HELP, mode_help, paths_help, paths_parser};
@@ -183,6 +183,9 @@ pub struct MeasureArgs {
     pub paths: u8,
     #[arg(long, value_name = "WAY[,WAY]", value_delimiter = ',', conflicts_with_all = ["paths", "tcp", "transport"], help = VIA_HELP)]
     pub via: Vec<Via>,
+    /// Which path is asked first, of those that carry data: completion (the default), shortest-rtt, round-robin or redundant
+    #[arg(long, value_name = "RULE", default_value_t, hide_default_value = true, conflicts_with_all = ["tcp", "reverse", "bidir"])]
+    pub scheduler: Scheduler,
     /// Send whatever the window lets go at once, in bursts: to see what pacing is good for
     #[arg(long, conflicts_with_all = ["tcp", "reverse", "bidir"])]
     pub no_pacing: bool,

@@ -4,6 +4,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Args;
+use haul::Announced;
 use haul_files::Export;
 use haul_peer::DAEMON_PORT;
 use haul_serve::parse_root;
@@ -30,6 +31,12 @@ pub struct ServeArgs {
     /// UDP address and port to listen on
     #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:7700", value_parser = listen_address)]
     pub listen: SocketAddr,
+    /// Address, or address and port, at which clients may find this machine too, or `none`; may be given several times
+    ///
+    /// Clients whose paths leave by several interfaces (`--via`) are told of it once they are admitted, and go there from where the address that they came to does not answer. Unless told,
+    /// and where it listens on every address, it is those of the machine's interfaces: private ones to clients with private addresses alone.
+    #[arg(long = "address", value_name = "ADDR[:PORT]", value_parser = further_address)]
+    pub addresses: Vec<FurtherAddress>,
     /// Directory of the identity key and the authorised keys
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
@@ -58,6 +65,14 @@ pub struct ServeArgs {
     pub verbose: u8,
 }
 
+impl ServeArgs {
+    /// What clients are told of this machine's addresses.
+    pub fn announced(&self) -> Announced {
+        let told = self.addresses.iter().filter_map(|address| address.0).collect();
+        if self.addresses.is_empty() { Announced::Interfaces } else { Announced::These(told) }
+    }
+}
+
 /// An address and a port, or only one of them.
 fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let whole = text.parse::<SocketAddr>().ok();
@@ -67,6 +82,20 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
         .or_else(port)
         .or_else(address)
         .ok_or_else(|| "write an address and a port, for instance 192.0.2.1:7700 or [::]:7700".to_owned())
+}
+
+/// An address that clients are told; nothing for `none`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FurtherAddress(pub Option<SocketAddr>);
+
+/// An address with a port, or without: then it is that of the daemon.
+fn further_address(text: &str) -> Result<FurtherAddress, String> {
+    if text == "none" {
+        return Ok(FurtherAddress(None));
+    }
+    let alone = || Some(SocketAddr::new(text.trim_matches(['[', ']']).parse().ok()?, 0));
+    let address = text.parse().ok().or_else(alone).filter(|address: &SocketAddr| !address.ip().is_unspecified());
+    address.map(|address| FurtherAddress(Some(address))).ok_or_else(|| "write an address of this machine's, or `none`".to_owned())
 }
 
 const SERVE_AFTER_HELP: &str = "\
@@ -89,5 +118,20 @@ mod tests {
             assert_eq!(listen_address(text).map(|address| address.to_string()).as_deref(), Ok(address));
         }
         assert!(listen_address("localhost:9").is_err() && listen_address("70000").is_err());
+    }
+
+    #[test]
+    fn is_found_where_it_says() {
+        let told = |text: &str| further_address(text).map(|address| address.0.map(|address| address.to_string()));
+        for (text, address) in [
+            ("192.0.2.1", "192.0.2.1:0"),
+            ("192.0.2.1:9", "192.0.2.1:9"),
+            ("2001:db8::1", "[2001:db8::1]:0"),
+            ("[::1]:9", "[::1]:9"),
+        ] {
+            assert_eq!(told(text), Ok(Some(address.to_owned())));
+        }
+        assert_eq!(told("none"), Ok(None));
+        assert!(told("[::]").is_err() && told("0.0.0.0:9").is_err() && told("host").is_err());
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 
 use clap::{Args, Subcommand};
-use haul_lab::{Access, Hosts, LinkChanges, LinkError, LinkOptions, QueueSize, WanSpec, wan_name};
+use haul_lab::{Access, Beside, Hosts, LinkChanges, LinkError, LinkOptions, QueueSize, WanSpec, wan_name};
 use haul_units::{BitRate, Ratio, Span, part};
 
 use super::{bench, constant, decode, list, run};
@@ -128,6 +128,9 @@ pub struct ShapeArgs {
     /// Links between the sides, each with a queue and a network of its own [default: 1]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub links: Option<u8>,
+    /// Another link beside these, with a network of its own: its rate, round-trip time and perhaps queue, all else as theirs; may be given several times, 16 links in all
+    #[arg(long, value_name = "RATE,RTT[,QUEUE]")]
+    pub beside: Vec<Beside>,
     /// Largest IP packet [default: 1500]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..))]
     pub mtu: Option<u16>,
@@ -276,15 +279,18 @@ pub fn spec(link: &LinkArgs, shape: &ShapeArgs) -> Result<WanSpec, LinkError> {
     if access.len() > usize::from(hosts[0]) {
         return Err(LinkError::MoreLinesThanHosts { lines: access.len(), hosts: hosts[0] });
     }
-    Ok(WanSpec {
-        link: link.link()?,
-        links: shape.links.unwrap_or(default.links),
-        hosts,
-        access,
-        mtu: shape.mtu.unwrap_or(default.mtu),
-        tcp: shape.tcp.clone(),
-    })
+    let (link, links) = (link.link()?, shape.links.unwrap_or(default.links));
+    let beside: Vec<LinkOptions> = shape.beside.iter().map(|beside| beside.link(&link)).collect();
+    beside.iter().try_for_each(LinkOptions::check)?;
+    let count = usize::from(links) + beside.len();
+    if count > LINKS_MOST {
+        return Err(LinkError::TooMany { count, most: LINKS_MOST });
+    }
+    Ok(WanSpec { link, links, beside, hosts, access, mtu: shape.mtu.unwrap_or(default.mtu), tcp: shape.tcp.clone() })
 }
+
+/// Their networks have a number each.
+const LINKS_MOST: usize = 16;
 
 /// Of a WAN that nobody has named.
 pub const DEFAULT_NAME: &str = "wan";
@@ -338,6 +344,18 @@ mod tests {
         let made = spec(&LinkArgs::default(), &shape(4)).unwrap();
         assert_eq!(made.access, [BitRate::gbps(1), BitRate::gbps(1), BitRate::mbps(100)]);
         assert_eq!(spec(&LinkArgs::default(), &shape(2)), Err(LinkError::MoreLinesThanHosts { lines: 3, hosts: 2 }));
+    }
+
+    #[test]
+    fn links_may_be_unlike() {
+        let slow: Beside = "1M,40ms,1s".parse().unwrap();
+        let shape = |count| ShapeArgs { beside: vec![slow; count], links: Some(2), ..ShapeArgs::default() };
+        let made = spec(&LinkArgs::default(), &shape(1)).unwrap();
+        let rates = [0, 1, 2].map(|link| made.options_of(link).rate);
+        assert_eq!((made.count(), rates), (3, [BitRate::gbps(10), BitRate::gbps(10), BitRate::mbps(1)]));
+        let seeds = [0, 1, 2].map(|link| made.options_of(link).seed);
+        assert!(seeds[0] != seeds[1] && seeds[1] != seeds[2]);
+        assert_eq!(spec(&LinkArgs::default(), &shape(15)), Err(LinkError::TooMany { count: 17, most: 16 }));
     }
 
     #[test]

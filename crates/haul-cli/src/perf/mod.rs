@@ -169,6 +169,7 @@ fn connector(args: &PerfArgs) -> Result<Connector, Failure> {
             pacing,
             paths: args.measure.paths,
             via: args.measure.via.clone(),
+            scheduler: args.measure.scheduler,
             idle_timeout: args.ssh.silence.timeout(),
             // What is measured is the path, not how fast a window grows.
             stream_window: TransportConfig::default().memory,

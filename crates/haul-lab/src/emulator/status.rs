@@ -57,6 +57,8 @@ pub struct DirectionStatus {
     pub rate_bps: u64,
     /// Room in its queue.
     pub queue_bytes: u64,
+    /// Round-trip time of the link without queues, in seconds.
+    pub rtt_s: f64,
     /// When these were counted, by the emulator's clock, in seconds.
     pub at_s: f64,
     /// Packets offered to the link.
@@ -118,13 +120,15 @@ impl WanStatus {
         let link = wan.spec().link.clone();
         let mut directions = Vec::new();
         for (number, stats) in wan.stats().iter().enumerate() {
-            for ((stats, config), (from, to)) in stats.iter().zip(link.links()).zip([(Side::A, Side::B), (Side::B, Side::A)]) {
+            let of_this = wan.spec().options_of(number);
+            for ((stats, config), (from, to)) in stats.iter().zip(of_this.links()).zip([(Side::A, Side::B), (Side::B, Side::A)]) {
                 directions.push(DirectionStatus {
                     link: number,
                     from,
                     to,
                     rate_bps: config.rate.as_bps(),
                     queue_bytes: config.queue.as_u64(),
+                    rtt_s: of_this.rtt.as_secs_f64(),
                     ..DirectionStatus::of(stats)
                 });
             }
@@ -165,6 +169,7 @@ impl DirectionStatus {
             to: Side::B,
             rate_bps: 0,
             queue_bytes: 0,
+            rtt_s: 0.0,
             at_s: stats.at.as_secs_f64(),
             sent_pkts: stats.link.sent_pkts,
             sent_bytes: stats.offered.as_u64(),

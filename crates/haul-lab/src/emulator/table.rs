@@ -25,13 +25,17 @@ impl WanStatus {
     pub fn link(&self) -> String {
         let mut rates: Vec<BitRate> = Vec::new();
         for rate in self.directions.iter().map(|direction| BitRate::from_bps(direction.rate_bps)) {
-            // Of several links each has the same.
+            // Of several links those that are alike have the same.
             if !rates.contains(&rate) {
                 rates.push(rate);
             }
         }
         let rates: Vec<String> = rates.iter().map(BitRate::to_string).collect();
-        format!("{}, RTT {} ms, loss {} %, MTU {}", rates.join(" and "), self.rtt_s * 1e3, self.loss * 100.0, self.mtu)
+        let mut round_trips = vec![self.rtt_s * 1e3];
+        round_trips.extend(self.directions.iter().map(|direction| direction.rtt_s * 1e3));
+        round_trips.dedup();
+        let round_trips: Vec<String> = round_trips.iter().map(f64::to_string).collect();
+        format!("{}, RTT {} ms, loss {} %, MTU {}", rates.join(" and "), round_trips.join(" and "), self.loss * 100.0, self.mtu)
     }
 }
 

@@ -320,6 +320,7 @@ impl Connection {
                 self.reap(stream);
             }
             Frame::PathResponse(nonce) => self.on_path_response(now, nonce),
+            Frame::ServerAddress(told) => self.on_server_address(now, told),
             Frame::PathStatus(path, told) => self.on_told(now, input.origin.from, path, &told),
             Frame::Close { code, reason } => self.on_peer_close(now, code, &reason),
         }
@@ -328,8 +329,8 @@ impl Connection {
 
     /// The peer asks whether we are here.
     fn on_challenge(&mut self, input: Input, path: u8, nonce: u64) {
-        // A client answers where it has chosen to talk to.
-        let is_known = |path: &Path| self.side == Side::Server || path.peer.current() == input.origin.from;
+        // A client answers where it has chosen to talk to, or looks for its server.
+        let is_known = |path: &Path| self.side == Side::Server || path.peer.may_be_at(input.origin.from);
         let is_known = self.paths.get(usize::from(path)).is_some_and(is_known);
         // A few at most: who asks for more waits.
         if is_known && self.responses.len() < usize::from(PATHS_MAX) {

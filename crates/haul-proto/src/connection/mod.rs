@@ -23,6 +23,7 @@
 mod acked;
 mod admission;
 mod close;
+mod doors;
 mod echo;
 mod event;
 mod filler;
@@ -44,7 +45,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use haul_cc::{ControllerChoice, Learned};
-use haul_paths::{Roster, Whereabouts};
+use haul_paths::{Doors, Roster, Whereabouts};
 use haul_units::{BitRate, Bytes, Time};
 
 pub(crate) use admission::confined;
@@ -91,6 +92,10 @@ pub struct Connection {
     paths_allowed: u8,
     /// The peer understands what is said of them.
     takes_standings: bool,
+    /// The peer, a client, wants to know where else we are.
+    takes_addresses: bool,
+    /// Where else a client's server is.
+    doors: Doors,
     /// Between how many paths rates are shared out.
     sharers: usize,
     /// Which of them carries what.

@@ -75,11 +75,12 @@ impl Connection {
         })
     }
 
-    /// A client opens one more path, if both sides take more: its number.
-    pub fn open_path(&mut self, now: Time) -> Option<u8> {
+    /// A client opens one more path to this address of its server's, if both sides take more: its number.
+    pub fn open_path(&mut self, now: Time, to: SocketAddr) -> Option<u8> {
         let may = self.side == Side::Client && self.phase == Phase::Established && self.paths.len() < self.paths_allowed.into();
         may.then(|| {
-            self.add_path(now, PeerAddress::opening(now, self.remote()), self.first_rtt());
+            self.add_path(now, PeerAddress::opening(now, to), self.first_rtt());
+            self.look_elsewhere(now, self.paths.len() - 1);
             self.paths.len() as u8 - 1
         })
     }
@@ -104,6 +105,14 @@ impl Connection {
         if let Some(index) = self.known_path(path) {
             self.lose_flight(now, index);
             self.paths[index].ask_again(now, true);
+            self.look_elsewhere(now, index);
+        }
+    }
+
+    /// The system has no room for what a path sends: it gets no more data before `until`, and the others go on.
+    pub fn hold_path(&mut self, path: u8, until: Time) {
+        if let Some(path) = self.paths.get_mut(usize::from(path)) {
+            path.held_until = until;
         }
     }
 
@@ -134,7 +143,12 @@ impl Connection {
     fn on_standing(&mut self, now: Time, index: usize, was: Standing) {
         match (was, self.paths[index].duty.standing()) {
             (Standing::Available | Standing::Backup, Standing::Away) => self.lose_flight(now, index),
-            (Standing::Away, Standing::Available | Standing::Backup) => self.paths[index].ask_again(now, false),
+            (Standing::Away, Standing::Available | Standing::Backup) => {
+                self.paths[index].ask_again(now, false);
+                if !self.paths[index].peer.is_open() {
+                    self.look_elsewhere(now, index);
+                }
+            }
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
-use haul_paths::{PeerAddress, Roster, Whereabouts};
+use haul_paths::{Doors, PeerAddress, Roster, Whereabouts};
 use haul_units::{Bytes, Time};
 use zeroize::Zeroizing;
 
@@ -52,6 +52,8 @@ impl Connection {
             paths: Vec::new(),
             paths_allowed: 1,
             takes_standings: false,
+            takes_addresses: false,
+            doors: Doors::default(),
             sharers: 1,
             roster: Roster::default(),
             echoes: None,
@@ -109,7 +111,7 @@ impl Connection {
             ack_interval_max: ACK_DELAY_MAX,
             reset_token: Some(reset_token),
             max_paths: PATHS_MAX,
-            features: feature::PATH_STATUS | if config.controller.measures_dispersion() { feature::REPORT_THE_START } else { 0 },
+            features: features(config),
             ..TransportParams::default()
         }
     }
@@ -193,6 +195,7 @@ impl Connection {
             peer_params.initial_max_stream_data.as_u64(),
         );
         self.max_packet = self.config.max_packet.min(peer_params.max_packet_bytes);
+        self.takes_addresses = peer_params.features & feature::SERVER_ADDRESSES != 0;
         self.takes_standings = peer_params.features & feature::PATH_STATUS != 0;
         self.reports_the_start = peer_params.features & feature::REPORT_THE_START != 0;
         let peer = match self.handshake.as_ref().filter(|handshake| !handshake.is_address_proved()) {
@@ -206,7 +209,7 @@ impl Connection {
         self.phase = Phase::Established;
         self.paths_allowed = peer_params.max_paths.min(PATHS_MAX);
         for _ in 1..self.config.paths {
-            self.open_path(now);
+            self.open_path(now, self.remote());
         }
         self.heard_at = now;
         self.waits = WaitMeter::new(now);
@@ -221,4 +224,16 @@ impl Connection {
         self.phase = Phase::Draining(now + self.drain_time());
         self.events.push_back(Event::Closed(CloseReason::Handshake(error)));
     }
+}
+
+/// What we can and what we want.
+fn features(config: &TransportConfig) -> u64 {
+    let mut features = feature::PATH_STATUS;
+    if config.controller.measures_dispersion() {
+        features |= feature::REPORT_THE_START;
+    }
+    if !config.via.is_empty() {
+        features |= feature::SERVER_ADDRESSES;
+    }
+    features
 }

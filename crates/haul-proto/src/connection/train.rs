@@ -228,6 +228,9 @@ struct Filled {
 
 /// How many bytes may leave at once, or why none and until when.
 fn train_limit(path: &mut Path, now: Time, pacing: Pacing, rate_limit: Option<BitRate>) -> Result<usize, (Wait, Time)> {
+    if now < path.held_until {
+        return Err((Wait::Pacing, path.held_until));
+    }
     let packet = u64::from(path.mtu.current());
     let allowed = path.peer.data_room().min(path.duty_room());
     if allowed < packet {

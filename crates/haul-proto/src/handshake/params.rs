@@ -84,6 +84,8 @@ pub mod feature {
     pub const CONFINED: u64 = 2;
     /// The sender of this bit understands what a client says of its paths.
     pub const PATH_STATUS: u64 = 4;
+    /// The sender of this bit, a client, wants to be told where else the server can be reached.
+    pub const SERVER_ADDRESSES: u64 = 8;
 }
 
 mod tag {

@@ -94,6 +94,8 @@ pub struct Path {
     pub sent_at: Time,
     /// Data waits for the pacer until then.
     pub paced_until: Time,
+    /// Until then its socket has no room for data.
+    pub held_until: Time,
     /// When to tell the floor of reports next, if anything is in flight.
     floor_due: Time,
     /// How often it has been told since the last acknowledgement.
@@ -195,6 +197,7 @@ impl Path {
             ping_due: false,
             sent_at: now,
             paced_until: Time::NEVER,
+            held_until: Time::ZERO,
             floor_due: Time::NEVER,
             floors_told: 0,
             unheard_pkts: 0,

@@ -1,12 +1,13 @@
 //! Control frames: the payload of control packets.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::ack::Ack;
 use super::error::DecodeError;
 use super::stream::{StreamId, StreamKind};
 use super::varint::{Reader, put_varint};
-use haul_paths::{Standing, Told};
+use haul_paths::{DOOR_BYTES, Standing, Told, door_from_bytes, door_to_bytes};
 
 /// One control frame.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,6 +73,8 @@ pub enum Frame {
     PathResponse(u64),
     /// What a path is for, in its client's words.
     PathStatus(u8, Told),
+    /// A server can be reached there too.
+    ServerAddress(SocketAddr),
     /// The connection ends.
     Close {
         /// The application's or protocol's code.
@@ -97,6 +100,7 @@ const PATH_RESPONSE: u8 = 11;
 const CLOSE: u8 = 12;
 const FILLER: u8 = 13;
 const PATH_STATUS: u8 = 14;
+const SERVER_ADDRESS: u8 = 15;
 
 impl Frame {
     /// The longest reason of a [`Frame::Close`].
@@ -118,6 +122,7 @@ impl Frame {
                 | Self::StopSending { .. }
                 | Self::PlacedFin { .. }
                 | Self::PathStatus(..)
+                | Self::ServerAddress(_)
         )
     }
 
@@ -145,6 +150,10 @@ impl Frame {
             Self::PathResponse(nonce) => put_nonce(out, PATH_RESPONSE, *nonce),
             Self::PathStatus(path, told) => {
                 put_fields(out, PATH_STATUS, &[(*path).into(), told.standing as u64, told.sequence, told.cap]);
+            }
+            Self::ServerAddress(address) => {
+                out.push(SERVER_ADDRESS);
+                out.extend_from_slice(&door_to_bytes(*address));
             }
             Self::Close { code, reason } => {
                 let reason = &reason[..reason.len().min(Self::MAX_REASON_BYTES)];
@@ -214,6 +223,7 @@ impl Frame {
                 }
                 Self::Close { code, reason: reader.take(len)?.to_vec() }
             }
+            SERVER_ADDRESS => Self::ServerAddress(door_from_bytes(reader.take(DOOR_BYTES)?).ok_or(DecodeError::Truncated)?),
             unknown => return Err(DecodeError::UnknownFrame(unknown)),
         };
         Ok(Some(frame))
@@ -267,6 +277,13 @@ mod tests {
             (any::<u8>(), 0..3usize, any::<u64>(), any::<u64>()).prop_map(|(path, standing, sequence, cap)| {
                 let standing = [Standing::Available, Standing::Backup, Standing::Away][standing];
                 Frame::PathStatus(path, Told { sequence, standing, cap })
+            }),
+            (any::<u32>(), any::<u16>()).prop_map(|(ip, port)| Frame::ServerAddress((ip.to_be_bytes(), port).into())),
+            // What is IPv4 within IPv6 is told as IPv4.
+            (1u8.., any::<[u8; 15]>(), any::<u16>()).prop_map(|(first, rest, port)| {
+                let mut ip = [first; 16];
+                ip[1..].copy_from_slice(&rest);
+                Frame::ServerAddress((ip, port).into())
             }),
             (any::<u64>(), prop::collection::vec(any::<u8>(), 0..600)).prop_map(|(code, mut reason)| {
                 reason.truncate(Frame::MAX_REASON_BYTES);

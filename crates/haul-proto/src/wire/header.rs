@@ -111,6 +111,12 @@ pub fn data_destination(datagram: &[u8]) -> Option<ConnectionId> {
     (head[0] < RESET).then(|| ConnectionId(be_u32(&head[4..8])))
 }
 
+/// The path that a data-phase packet came by, in the words of its clear header: nothing vouches for it.
+#[inline]
+pub fn data_path(datagram: &[u8]) -> Option<u8> {
+    data_destination(datagram).and_then(|_| datagram.get(1).copied())
+}
+
 /// A stateless reset: tells the peer that its connection id names nothing here.
 pub fn encode_reset(destination: ConnectionId, token: &[u8; 16]) -> [u8; RESET_BYTES] {
     let mut out = [0; RESET_BYTES];

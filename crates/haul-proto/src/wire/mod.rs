@@ -22,7 +22,7 @@ mod varint;
 pub use error::DecodeError;
 pub use frame::Frame;
 pub(crate) use header::encode_reset;
-pub use header::{CONTROL_HEADER_BYTES, DATA_HEADER_BYTES, Header, PacketKind, data_destination};
+pub use header::{CONTROL_HEADER_BYTES, DATA_HEADER_BYTES, Header, PacketKind, data_destination, data_path};
 pub use header::{RESET_BYTES, parse_reset};
 pub use stream::{Side, StreamId, StreamKind};
 

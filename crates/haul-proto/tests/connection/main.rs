@@ -4,6 +4,7 @@
 
 mod bulk;
 mod carried;
+mod doors;
 mod evidence;
 mod harness;
 mod hostile;

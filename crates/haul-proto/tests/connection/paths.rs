@@ -448,8 +448,8 @@ fn a_path_opened_later_carries_data_too() {
     assert_eq!(lab.paths(CLIENT).len(), 1);
     lab.network.run(start + ms(500));
     let now = lab.network.now();
-    assert_eq!(lab.connection(CLIENT).open_path(now), Some(1));
-    assert_eq!(lab.connection(SERVER).open_path(now), None, "a client's business");
+    assert_eq!(lab.connection(CLIENT).open_path(now, "10.0.0.2:2000".parse().unwrap()), Some(1));
+    assert_eq!(lab.connection(SERVER).open_path(now, "10.0.0.2:2000".parse().unwrap()), None, "a client's business");
     lab.end(CLIENT).start_bulk(20 << 20, false);
     lab.arrives(SERVER, 20 << 20, Duration::from_secs(5));
     assert!(acknowledged(&mut lab, CLIENT)[1] > 5 << 20, "{:?}", lab.paths(CLIENT));

@@ -5,6 +5,7 @@
 //! interface gets a path.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use super::carriers::is_carried;
 use super::link::Link;
 use super::receiving;
 use super::shared::Shared;
-use super::ways::{Place, Ways};
+use super::ways::{Place, Ways, canonical};
 use crate::clock;
 
 /// Starts the threads: one that receives on the first path, and the one that follows.
@@ -56,11 +57,11 @@ impl Follower {
 
     /// Where to leave from now; `None` where that cannot be told, or a carrier is used.
     fn leaves(&self) -> Option<Vec<Leave>> {
-        let server = self.link.look(|state| state.connection.remote());
-        if is_carried(server) {
+        let servers = self.link.look(|state| state.connection.server_addresses());
+        if servers.first().copied().is_none_or(is_carried) {
             return None;
         }
-        self.ways.leaves(server).inspect_err(|error| tracing::warn!(%error, "no list of interfaces")).ok()
+        self.ways.leaves(&servers).inspect_err(|error| tracing::warn!(%error, "no list of interfaces")).ok()
     }
 
     /// The handshake has not been answered: it may be by another way.
@@ -131,11 +132,15 @@ impl Follower {
 
     fn open(&self, leave: Leave) {
         let (standing, limit) = duty(&leave);
+        let of_its_family = |to: &SocketAddr| canonical(*to).is_ipv4() == leave.address.is_ipv4();
+        let Some(to) = self.link.look(|state| state.connection.server_addresses()).into_iter().find(of_its_family) else {
+            return;
+        };
         let Some(place) = self.received(leave) else { return };
         // The path may send at once: its socket comes first.
         self.ways.write().push(place);
         let opened = self.link.act(|state, now| {
-            let path = state.connection.open_path(now)?;
+            let path = state.connection.open_path(now, to)?;
             if standing != Standing::Available || limit.is_some() {
                 state.connection.set_standing(now, path, standing, limit);
             }

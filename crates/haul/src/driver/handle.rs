@@ -13,7 +13,7 @@ use super::link::{Link, Sockets};
 use super::ports::Ports;
 use super::shared::Shared;
 use super::ways::Ways;
-use super::{following, inward, porter, receiving, sending, watching};
+use super::{announcing, following, inward, porter, receiving, sending, watching};
 use crate::clock;
 use crate::error::{BindError, ConnectError};
 
@@ -125,6 +125,7 @@ impl Handle {
         if !admitted {
             return;
         }
+        announcing::announce(&self.shared, link);
         if let Err(error) = sending::spawn(self.shared.clone(), link.clone()) {
             tracing::warn!(%error, "no thread for a connection");
             link.set_has_thread(false);

@@ -172,31 +172,39 @@ impl Link {
         }
     }
 
-    /// Sends a train that the connection has made. The lock must not be held. A carrier without room is waited for no longer than this.
-    pub(super) fn send(&self, transmit: &Transmit, train: &[u8], from: Option<IpAddr>, patience: Duration) {
-        let Some(train) = train.get(..transmit.len) else { return };
+    /// Sends a train that the connection has made. The lock must not be held. A carrier without room is waited for no longer than this. False: the path's own socket has no room, and nothing
+    /// has left.
+    pub(super) fn send(&self, transmit: &Transmit, train: &[u8], from: Option<IpAddr>, patience: Duration) -> bool {
+        let Some(train) = train.get(..transmit.len) else { return true };
         if is_carried(transmit.remote) {
             if let Some(carrier) = self.carriers.get(transmit.remote) {
                 carrier.send(train, transmit.segment, patience);
             }
-            return;
+            return true;
         }
         let ecn = ecn::to_bits(transmit.ecn);
         let outgoing = Outgoing { to: transmit.remote, from, ecn, train, segment_bytes: transmit.segment };
         let own = self.ways.as_ref().and_then(|ways| ways.socket(transmit.path));
-        let Some(socket) = own.as_ref().or(self.sockets.get(usize::from(transmit.path))).or(self.sockets.first()) else { return };
-        let mut sent = socket.send(&outgoing);
+        let Some(socket) = own.as_ref().or(self.sockets.get(usize::from(transmit.path))).or(self.sockets.first()) else {
+            return true;
+        };
+        // One socket is waited for; of several each is for itself.
+        let has_others = self.ways.is_some() || self.sockets.len() > 1;
+        let hand_over = |outgoing: &Outgoing<'_>| if has_others { socket.try_send(outgoing) } else { socket.send(outgoing) };
+        let mut sent = hand_over(&outgoing);
         if from.is_some() && matches!(sent, Ok(Sent::Lost(_))) {
             // The address that the peer talks to may be gone: any other will do until the peer is heard again.
-            self.lock().answer_from = None;
-            sent = socket.send(&Outgoing { from: None, ..outgoing });
+            self.lock().answers.forget(transmit.path);
+            sent = hand_over(&Outgoing { from: None, ..outgoing });
         }
         match sent {
             Ok(Sent::Taken) => {}
+            Ok(Sent::Lost(error)) if has_others && error.kind() == std::io::ErrorKind::WouldBlock => return false,
             Ok(Sent::TooBig) => self.lock().connection.send_refused(transmit.path, transmit.segment),
             Ok(Sent::Lost(error)) => tracing::debug!(%error, to = %transmit.remote, "train lost on sending"),
             Err(error) => tracing::warn!(%error, "the socket refuses to send"),
         }
+        true
     }
 
     /// Closes the connection and sends the reason from the calling thread, so that a process that ends at once has still said it.
@@ -208,7 +216,7 @@ impl Link {
         state.connection.close(now, code, reason);
         // Taken under the same lock as the closing itself: the send thread might not get to send before the process ends.
         let farewell = state.connection.poll_transmit(now, &mut train);
-        let from = state.answer_from;
+        let from = farewell.as_ref().and_then(|transmit| state.answers.of(transmit.path));
         let also = state.dispatch();
         let wake_sender = state.asleep_until.take().is_some();
         drop(state);

@@ -17,11 +17,14 @@
 //!
 //! Threads end when nobody holds the endpoint or a connection of it, and its connections are over.
 
+mod announcing;
+mod answers;
 mod calls;
 mod carriers;
 mod ecn;
 mod following;
 mod handle;
+mod held;
 mod inward;
 mod link;
 mod naps;

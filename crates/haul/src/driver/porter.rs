@@ -74,7 +74,7 @@ fn attend(link: &Link, train: &mut [u8]) -> Next {
             state.asleep_until = Some(until);
             return Next::Sleep(until);
         }
-        let from = state.answer_from;
+        let from = transmit.as_ref().and_then(|transmit| state.answers.of(transmit.path));
         drop(state);
         link.wake(false, woken);
         if let Some(transmit) = transmit {

@@ -13,6 +13,7 @@ use haul_proto::handshake::wire::is_handshake;
 use haul_proto::{Handled, Origin, TRAIN_BYTES, data_destination};
 use haul_units::Time;
 
+use super::answers::Answers;
 use super::carriers::is_carried;
 use super::ecn;
 use super::link::Link;
@@ -200,7 +201,7 @@ impl Receiver {
             if wake_sender {
                 state.asleep_until = None;
             }
-            let from = state.answer_from;
+            let from = transmit.as_ref().and_then(|transmit| state.answers.of(transmit.path));
             let Some(transmit) = transmit else {
                 if wake_sender {
                     link.wake(true, Vec::new());
@@ -227,10 +228,10 @@ impl Receiver {
         let mut state = link.lock();
         state.reports_by_receiver = true;
         let was_connected = state.connected;
-        state.connection.handle_train(now, origin, train, segment_bytes);
         if state.accepted && to.is_some() {
-            state.answer_from = self.socket.answer_from(to);
+            state.answers.on_train(train, self.socket.answer_from(to));
         }
+        state.connection.handle_train(now, origin, train, segment_bytes);
         link.renew_credit(&mut state);
         let woken = state.dispatch();
         let connected = state.connected && !was_connected;
@@ -303,7 +304,7 @@ fn feed_carried(shared: &Shared, link: &Arc<Link>, now: Time, from: SocketAddr, 
     let was_connected = state.connected;
     state.connection.handle_train(now, Origin::just_now(now, from), train, segment_bytes);
     if state.accepted && is_carried(state.connection.remote()) {
-        state.answer_from = None;
+        state.answers = Answers::default();
     }
     link.renew_credit(&mut state);
     let woken = state.dispatch();

@@ -8,6 +8,7 @@ use haul_proto::TRAIN_BYTES;
 use haul_units::Time;
 
 use super::carriers::{self, is_carried};
+use super::held::Held;
 use super::link::Link;
 use super::shared::Shared;
 use super::state::State;
@@ -27,10 +28,15 @@ pub(super) fn spawn(shared: Arc<Shared>, link: Arc<Link>) -> std::io::Result<()>
 
 fn drive(link: &Link) {
     let mut train = vec![0; TRAIN_BYTES];
+    let mut held = Held::default();
     let mut state = link.lock();
     while !state.drained {
         state.asleep_until = None;
         let now = clock::now();
+        if held.next() <= now {
+            state = try_again(link, state, &mut held, now);
+            continue;
+        }
         if now >= state.connection.poll_timeout() {
             state.connection.handle_timeout(now);
         }
@@ -39,17 +45,40 @@ fn drive(link: &Link) {
         let transmit = state.connection.poll_transmit(now, &mut train);
         let woken = state.dispatch();
         if transmit.is_none() && woken.is_empty() {
-            state = sleep(link, state);
+            state = sleep(link, state, held.next());
             continue;
         }
-        let from = state.answer_from;
+        let from = transmit.as_ref().and_then(|transmit| state.answers.of(transmit.path));
         drop(state);
         link.wake(false, woken);
         if let Some(transmit) = transmit {
-            link.send(&transmit, &train, from, carriers::PATIENCE);
+            let has_left = link.send(&transmit, &train, from, carriers::PATIENCE);
+            state = link.lock();
+            // Another train of the path may wait already: as in a full queue, this one is lost.
+            if !has_left && let Some(until) = held.hold(now, transmit, from, &train) {
+                state.connection.hold_path(transmit.path, until);
+            }
+            continue;
         }
         state = link.lock();
     }
+}
+
+/// Trains that their sockets had no room for.
+fn try_again<'a>(link: &'a Link, state: MutexGuard<'a, State>, held: &mut Held, now: Time) -> MutexGuard<'a, State> {
+    drop(state);
+    let mut still = Vec::new();
+    while let Some(train) = held.take_due(now) {
+        if !link.send(&train.transmit, &train.bytes, train.from, carriers::PATIENCE) {
+            let path = train.transmit.path;
+            still.extend(held.hold_again(now, train).map(|until| (path, until)));
+        }
+    }
+    let mut state = link.lock();
+    for (path, until) in still {
+        state.connection.hold_path(path, until);
+    }
+    state
 }
 
 /// A carrier rules what leaves over it; over UDP the controller of the configuration does.
@@ -68,12 +97,12 @@ fn rule(state: &mut State, now: Time) {
     state.connection.set_controller(now, choice);
 }
 
-/// Sleeps until the connection's timeout or until somebody has something to send.
-fn sleep<'a>(link: &'a Link, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+/// Sleeps until the connection's timeout, until a train is tried again, or until somebody has something to send.
+fn sleep<'a>(link: &'a Link, mut state: MutexGuard<'a, State>, again: Time) -> MutexGuard<'a, State> {
     if state.drained {
         return state;
     }
-    let deadline = state.timeout();
+    let deadline = state.timeout().min(again);
     state.asleep_until = Some(deadline);
     if deadline == Time::NEVER {
         return link.alarm.wait(state).unwrap_or_else(PoisonError::into_inner);

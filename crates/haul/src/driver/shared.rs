@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use haul_proto::{Connection, ConnectionId, Endpoint, EndpointConfig, ServerConfig};
+use haul_proto::{Announced, Connection, ConnectionId, Endpoint, EndpointConfig, ServerConfig};
 use haul_udp::Socket;
 
+use super::answers::Answers;
 use super::calls::Calls;
 use super::carriers::Carriers;
 use super::link::{Link, Sockets};
@@ -25,6 +26,8 @@ pub(crate) struct Shared {
     links: RwLock<HashMap<ConnectionId, Arc<Link>>>,
     arrivals: Mutex<Arrivals>,
     accepts: bool,
+    /// What clients are told of our addresses; none where none are taken.
+    pub(super) announced: Option<Announced>,
     /// How long a client may wait to be admitted.
     patience: Duration,
     pub(super) calls: Arc<Calls>,
@@ -46,6 +49,7 @@ impl Shared {
     /// Of an endpoint on this socket; it accepts if it has a configuration for that.
     pub(super) fn new(socket: Socket, server: Option<ServerConfig>) -> Result<Self, BindError> {
         let accepts = server.is_some();
+        let announced = server.as_ref().map(|server| server.addresses.clone());
         let patience = server.as_ref().map(|server| server.admission.deadline).unwrap_or_default();
         let mut seed = [0; 32];
         aws_lc_rs::rand::fill(&mut seed).map_err(|_| BindError::NoRandomness)?;
@@ -56,6 +60,7 @@ impl Shared {
             links: RwLock::default(),
             arrivals: Mutex::default(),
             accepts,
+            announced,
             patience,
             calls: Arc::default(),
             carriers: Arc::default(),
@@ -97,7 +102,7 @@ impl Shared {
         if taken {
             let link = self.link_for(id, connection, Sockets::Ports(Vec::new()));
             link.look(|state| {
-                state.answer_from = answer_from;
+                state.answers = Answers::begun_at(answer_from);
                 (state.accepted, state.incoming) = (true, true);
             });
             self.add(link);

@@ -1,7 +1,6 @@
 //! What a connection's lock guards: the transport's state, and those who wait for it.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::task::{Context, Waker};
 
 use haul_cc::ControllerChoice;
@@ -13,12 +12,13 @@ use crate::diagnose;
 use crate::error::ConnectionError;
 use crate::waiting::Waiters;
 
+use super::answers::Answers;
+
 /// The state under the lock.
 pub(crate) struct State {
     pub(crate) connection: Connection,
-    /// Our address that the peer has connected to, where the socket has none of its own; `None` too for connections that we began,
-    /// which leave it to the routing table.
-    pub(super) answer_from: Option<IpAddr>,
+    /// Our addresses that the peer talks to.
+    pub(super) answers: Answers,
     /// The peer began the connection.
     pub(super) accepted: bool,
     /// Until when the send thread sleeps; `None` while it is at work and will look at everything again before it sleeps.
@@ -73,7 +73,7 @@ impl State {
     pub(super) fn new(connection: Connection, queues: Queues) -> Self {
         Self {
             connection,
-            answer_from: None,
+            answers: Answers::default(),
             accepted: false,
             asleep_until: None,
             reports_by_receiver: false,

@@ -89,9 +89,10 @@ impl Ways {
         self.wake();
     }
 
-    /// Where paths to `server` can leave from now.
-    pub(super) fn leaves(&self, server: SocketAddr) -> io::Result<Vec<Leave>> {
-        Ok(leaves(&self.via, &interfaces()?, canonical(server), routed(server)))
+    /// Where paths can leave from now to a server that is at these addresses.
+    pub(super) fn leaves(&self, servers: &[SocketAddr]) -> io::Result<Vec<Leave>> {
+        let to: Vec<IpAddr> = servers.iter().copied().map(canonical).collect();
+        Ok(leaves(&self.via, &interfaces()?, &to, servers.first().copied().and_then(routed)))
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Vec<Place>> {
@@ -119,7 +120,8 @@ impl Ways {
     }
 }
 
-fn interfaces() -> io::Result<Vec<Interface>> {
+/// Those of this machine.
+pub(super) fn interfaces() -> io::Result<Vec<Interface>> {
     let same = |interface: haul_udp::Interface| {
         let haul_udp::Interface { name, index, is_up, is_loopback, addresses } = interface;
         Interface { name, index, is_up, is_loopback, addresses }
@@ -135,6 +137,7 @@ fn routed(server: SocketAddr) -> Option<IpAddr> {
     Some(canonical(socket.local_addr().ok()?))
 }
 
-fn canonical(addr: SocketAddr) -> IpAddr {
+/// Its address, whatever the family of the socket that it is from.
+pub(super) fn canonical(addr: SocketAddr) -> IpAddr {
     addr.ip().to_canonical()
 }
