@@ -17,6 +17,7 @@
 //!
 //! Threads end when nobody holds the endpoint or a connection of it, and its connections are over.
 
+mod aside;
 mod calls;
 mod carriers;
 mod ecn;
@@ -37,6 +38,7 @@ mod timers;
 mod watching;
 mod ways;
 
+pub use aside::Aside;
 pub(crate) use carriers::is_carried;
 pub(crate) use handle::Handle;
 pub(crate) use link::Link;

@@ -132,6 +132,9 @@ impl Receiver {
                 // Connections begin on the endpoint's own socket.
                 continue;
             }
+            if self.shared.marks.take(from, datagram) {
+                continue;
+            }
             let handled = self.shared.demultiplexer().handle(now, from, datagram);
             let segment_bytes = datagram.len();
             match handled {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use haul_proto::{Connection, ConnectionId, Endpoint, EndpointConfig, ServerConfig};
 use haul_udp::Socket;
 
+use super::aside::{Aside, Marks};
 use super::calls::Calls;
 use super::carriers::Carriers;
 use super::link::{Link, Sockets};
@@ -29,6 +30,7 @@ pub(crate) struct Shared {
     patience: Duration,
     pub(super) calls: Arc<Calls>,
     pub(crate) carriers: Arc<Carriers>,
+    pub(super) marks: Marks,
     /// No handle is left: the threads end with the last connection.
     abandoned: AtomicBool,
 }
@@ -59,8 +61,14 @@ impl Shared {
             patience,
             calls: Arc::default(),
             carriers: Arc::default(),
+            marks: Marks::default(),
             abandoned: AtomicBool::new(false),
         })
+    }
+
+    /// Has datagrams with this mark go to who asks.
+    pub(crate) fn aside(self: &Arc<Self>, mark: [u8; 8]) -> Aside {
+        self.marks.want(Arc::downgrade(self), mark)
     }
 
     /// Whether it takes connections.
