@@ -232,7 +232,8 @@ impl Copier {
             let conditions = Conditions { report: &report, path: sender, limit, sender_demand, receiver_demand, login };
             let verdict = match connected.carrying() {
                 _ if job.options().dry_run => String::new(),
-                Carrying::Udp => verdict(&conditions),
+                Carrying::Udp | Carrying::Punched => verdict(&conditions),
+                Carrying::Relay => format!("{}; {}", verdict(&conditions), relayed(connected)),
                 // Those rule the rate by themselves, and what was lost on the way there was lost to a firewall.
                 Carrying::Tcp => "carried by TCP connections, which ruled the rate".to_owned(),
                 Carrying::Ssh => "carried by ssh's own connection, which ruled the rate".to_owned(),
@@ -274,6 +275,12 @@ impl Copier {
             NotCopied::SshEnded
         }
     }
+}
+
+/// How much a relay has carried.
+fn relayed(connected: &Connected) -> String {
+    let by = |relayed: haul_peer::Relayed| format!("by way of relay {}, {} of UDP payload", relayed.by, relayed.bytes);
+    connected.relayed().map_or_else(|| "by way of a relay".to_owned(), by)
 }
 
 /// Until the copy is over: has a look at what is wanted, and stops it where its far side cannot live any more.

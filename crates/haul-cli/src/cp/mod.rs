@@ -44,7 +44,7 @@ pub fn run(args: &CpArgs, line: &CommandLine) -> Result<Exit, Failure> {
         Err(PlanError::Operand(OperandError::NoRoot(address))) => return Err(no_root(args, &address)),
         Err(PlanError::BothRemote { direct: Some(direct), is_here: false, source_name }) => {
             // The login is here and the copy there: each gets its own options.
-            let of_copy = |arg: &clap::Arg| arg.get_help_heading().is_none() || arg.get_id() == "transport";
+            let of_copy = |arg: &clap::Arg| arg.get_help_heading().is_none() || matches!(arg.get_id().as_str(), "transport" | "relay");
             let command = direct.command(&args.ssh_options(), &line.options::<CpArgs>(of_copy));
             let error = PlanError::BothRemote { direct: None, is_here: false, source_name };
             return Err(Failure::new(error).hint(by_command(&command)));

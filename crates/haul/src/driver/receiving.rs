@@ -121,6 +121,9 @@ impl Receiver {
     }
 
     fn take(&mut self, taken: Time, received: Received<'_>) {
+        let ours = self.shared.marks.cut(received.from, received.train, received.segment_bytes);
+        let Some(train) = received.train.get_mut(..ours) else { return };
+        let received = Received { train, ..received };
         if let Some(link) = self.known(received.train) {
             self.feed(&link, taken, received);
             return;
