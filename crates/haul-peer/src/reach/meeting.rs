@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::net::SocketAddr;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haul::Aside;
 use haul::carrier::Carrier;
@@ -70,6 +70,7 @@ pub(super) struct BothThere {
     pub(super) seen: SocketAddr,
     post: Post,
     kept: Box<dyn Send>,
+    knocked: Option<Instant>,
 }
 
 impl RelayWay {
@@ -98,7 +99,7 @@ impl RelayWay {
         let mut post = Post::new(aside, pair.relay, pair.ours.clone(), key);
         let met = if is_random { invite(&mut post, &pair, &key, channel) } else { Err(NoMeeting::NobodyCame) };
         match met {
-            Ok(seen) => Ok(BothThere { seen, post, kept: pair.kept }),
+            Ok(seen) => Ok(BothThere { seen, post, kept: pair.kept, knocked: None }),
             Err(error) => {
                 self.aside = Some(post.into_aside());
                 Err(error)
@@ -151,10 +152,17 @@ impl BothThere {
         self.post.relay()
     }
 
-    /// Knocks at the far side's NAT, and waits a moment; from where the far side has knocked here, if it has.
-    pub(super) fn knock(&mut self, at: SocketAddr) -> Option<SocketAddr> {
-        self.post.knock(at);
-        match self.post.hear(KNOCK)? {
+    /// Knocks at the far side's NAT, now and then.
+    pub(super) fn knock(&mut self, at: SocketAddr) {
+        if self.knocked.is_none_or(|knocked| knocked.elapsed() >= KNOCK) {
+            self.knocked = Some(clock::now());
+            self.post.knock(at);
+        }
+    }
+
+    /// From where the far side has knocked here; waited for so long.
+    pub(super) fn is_knocked_at(&mut self, patience: Duration) -> Option<SocketAddr> {
+        match self.post.hear(patience)? {
             Heard::Knocked(from) => Some(from),
             Heard::Known(_) => None,
         }

@@ -462,8 +462,9 @@ impl Watch {
         let (mut at, began) = (there.seen, clock::now());
         self.ways.connection.redirect(at);
         while began.elapsed() < wait && !self.is_over() {
+            there.knock(at);
             // Its NAT may have given it another port for us than for the relay.
-            if let Some(from) = there.knock(at).filter(|from| *from != at) {
+            if let Some(from) = there.is_knocked_at(LOOK / 10).filter(|from| *from != at) {
                 at = from;
                 self.ways.connection.redirect(at);
             }

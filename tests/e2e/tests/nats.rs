@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use e2e::{FULL_PORTS, Finished, Nat, Nats, Random, Running, tree};
 
-const SIZE: u64 = 8 << 20;
+const SIZE: u64 = 24 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
 const RELAY: [&str; 2] = ["--relay", "192.0.2.2"];
 const PUNCHED: &str = "directly through both NATs, met by relay 192.0.2.2:7700";
