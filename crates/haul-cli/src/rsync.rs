@@ -62,7 +62,16 @@ mod tests {
 
     fn args(line: &str) -> RsyncArgs {
         let rest = line.split(' ').map(OsString::from).collect();
-        RsyncArgs { help: None, mode: None, udp_port: None, transport: None, relay: None, remote_haul: None, dead_after: None, rest }
+        RsyncArgs {
+            help: None,
+            mode: None,
+            udp_port: None,
+            transport: None,
+            relay: None,
+            remote_haul: None,
+            dead_after: None,
+            rest,
+        }
     }
 
     #[test]

@@ -87,6 +87,19 @@ pub enum Carrying {
     Ssh,
 }
 
+/// A word for programs.
+impl fmt::Display for Carrying {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Udp => "udp",
+            Self::Punched => "udp-through-nats",
+            Self::Relay => "relay",
+            Self::Tcp => "tcp",
+            Self::Ssh => "ssh",
+        })
+    }
+}
+
 /// What a relay has carried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relayed {
@@ -118,7 +131,11 @@ impl fmt::Display for GoesOver {
             }
             (Carrying::Udp, _) => return write!(f, "{host}: over UDP again"),
             (Carrying::Punched, _) => {
-                return write!(f, "UDP to {host} does not pass from outside: directly through both NATs{}", met(self.relay.as_ref()));
+                return write!(
+                    f,
+                    "UDP to {host} does not pass from outside: directly through both NATs{}",
+                    met(self.relay.as_ref())
+                );
             }
             (Carrying::Relay, _) => {
                 let relay = self.relay.as_ref().map_or_else(String::new, |relay| format!(" {relay}"));

@@ -7,7 +7,7 @@
 //!     --- prove ---------->                             with the cookie: the address is the end's
 //!     <-- where it is -----  <-- ask .. where it is --  what the relay sees: the address outside of the NAT
 //!     --- knock ------------------------------------->  each to where the other one is, at the same time: what has left opens the NAT for what comes
-//!     --- anything -------> --- the same -----------> 
+//!     --- anything -------> --- the same ----------->
 //! ```
 //! - Nobody gets a pair of tickets ([`Relay::allocate`]) whom the program has not let in; how, is its business, and how the tickets come to the two ends.
 //! - A relay forwards between two addresses only, both of which have proved that they hold a ticket of the pair and that they get what is sent there. Nobody can have it send anything elsewhere.

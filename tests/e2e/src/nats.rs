@@ -89,10 +89,22 @@ impl Nats {
             let (number, outside) = (side + 1, OUTSIDE[side]);
             let gate = format!("192.168.{number}.1");
             line([&inside[side].namespace, "wan", &inside[side].address], [&boxes[side].namespace, "lan", &gate]);
-            line([&boxes[side].namespace, "wan", &boxes[side].address], [&internet, ["to-near", "to-far"][side], &format!("{outside}.254")]);
+            line(
+                [&boxes[side].namespace, "wan", &boxes[side].address],
+                [&internet, ["to-near", "to-far"][side], &format!("{outside}.254")],
+            );
             ip(&["-n", &inside[side].namespace, "route", "add", "default", "via", &gate]);
             ip(&["-n", &boxes[side].namespace, "route", "add", "default", "via", &format!("{outside}.254")]);
-            ip(&["-n", &inside[side].namespace, "address", "add", &format!("{}/64", inside[side].address6), "dev", "lo", "nodad"]);
+            ip(&[
+                "-n",
+                &inside[side].namespace,
+                "address",
+                "add",
+                &format!("{}/64", inside[side].address6),
+                "dev",
+                "lo",
+                "nodad",
+            ]);
             translate(&boxes[side], kind, &inside[side]);
         }
         ip(&["-n", &public.namespace, "route", "add", "default", "via", "192.0.2.1"]);

@@ -1,8 +1,10 @@
 //! Both hosts behind NATs: they meet by a daemon that both reach, or go by way of it.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::net::UdpSocket;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 use e2e::{FULL_PORTS, Finished, Nat, Nats, Random, Running, tree};
@@ -70,6 +72,30 @@ fn through_two_symmetric_nats_the_relay_carries_what_it_cannot_read() {
     assert_eq!(log.stderr.matches("relayed").count(), 2, "{log}");
 }
 
+/// For programs, and with other commands; what a pair may have is bounded where that was said.
+#[test]
+fn what_carries_is_in_the_json_and_pipes_and_measurements_go_the_same_way() {
+    let Some(nats) = Nats::open(Nat::Symmetric, Nat::Symmetric) else { return };
+    nats.authorize_near(&[]);
+    let serving = nats.serve(&["--relay", "keys", "--relay-limit", "80M"]);
+    let (source, there) = (nats.place("source"), nats.place("there"));
+    tree::write_random(&source.join("file"), SIZE, &mut Random::seeded(2202));
+    let words = RELAY.iter().map(OsString::from).chain(["--json".into(), source.join("file").into(), far(&there)]);
+    let finished = nats.run_cp(words).expect(0);
+    let summary = finished.event("summary");
+    assert_eq!((&summary["carried_by"], &summary["relay"]), (&"relay".into(), &"192.0.2.2:7700".into()), "{finished}");
+    assert!(summary["relayed_bytes"].as_u64().is_some_and(|bytes| bytes > SIZE), "{finished}");
+    // 24 MiB at 80 Mbit/s are 2.5 s, of which a quarter of one may come as a burst.
+    assert!(summary["elapsed_s"].as_f64().is_some_and(|seconds| seconds > 2.2), "{finished}");
+    let input = || Stdio::from(File::open(source.join("file")).expect("the file"));
+    let pipe = nats.haul_to_far("pipe", RELAY.iter().chain(&["far", "--", "cat"]));
+    let piped = Running::start_with(pipe, input()).wait(PATIENCE).expect(0);
+    assert_eq!(blake3::hash(&piped.stdout), tree::hash(&source.join("file")));
+    let perf = Running::start(nats.haul_to_far("perf", RELAY.iter().chain(&["-t", "2", "far"]))).wait(PATIENCE).expect(0);
+    assert_said(&[piped, perf], &[RELAYED], &[PUNCHED, "over TCP"]);
+    serving.stop();
+}
+
 /// A cone tells its peer where to knock, and takes an answer from there alone.
 #[test]
 fn a_symmetric_nat_on_one_side_is_enough_for_the_relay_to_be_needed() {
@@ -112,8 +138,16 @@ fn who_is_not_let_in_by_the_relay_is_told_so_and_goes_through_ssh() {
     let Some(nats) = Nats::open(Nat::Cone, Nat::Cone) else { return };
     let through_ssh = "through ssh's own connection";
     for (options, words, why) in [
-        (None, &["--relay", "keys"][..], "no help by relay 192.0.2.2:7700: 192.0.2.2:7700: this user's key is not authorised there"),
-        (Some("cp"), &["--relay", "keys"], "no help by relay 192.0.2.2:7700: it refuses: this user's key is not authorised for relaying"),
+        (
+            None,
+            &["--relay", "keys"][..],
+            "no help by relay 192.0.2.2:7700: 192.0.2.2:7700: this user's key is not authorised there",
+        ),
+        (
+            Some("cp"),
+            &["--relay", "keys"],
+            "no help by relay 192.0.2.2:7700: it refuses: this user's key is not authorised for relaying",
+        ),
         (Some("cp,relay"), &[], "no help by relay 192.0.2.2:7700: it refuses: this daemon does not relay"),
     ] {
         if let Some(options) = options {

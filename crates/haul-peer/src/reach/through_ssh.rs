@@ -99,13 +99,7 @@ impl Connector {
     }
 
     /// The ways around UDP that the far side knows and this side may take.
-    fn around(
-        &self,
-        endpoint: &Endpoint,
-        host: &SshHost,
-        remote: &RemoteHello,
-        addresses: &[SocketAddr],
-    ) -> Around {
+    fn around(&self, endpoint: &Endpoint, host: &SshHost, remote: &RemoteHello, addresses: &[SocketAddr]) -> Around {
         let may = |carriage| matches!(self.ssh.carriage, Carriage::Auto) || self.ssh.carriage == carriage;
         let port = remote.tcp.as_ref().filter(|_| may(Carriage::Tcp)).and_then(|of_tcp| Some((of_tcp.port, of_tcp.name()?)));
         let tcp = port.map(|(port, name)| {

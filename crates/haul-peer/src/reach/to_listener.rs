@@ -71,7 +71,8 @@ impl Connector {
             return Ok((connection, endpoint, Some(watched)));
         }
         let Some(way) = opening.join().unwrap_or_default() else { return Err(Lost::NoAnswer) };
-        let over = GoesOver { host: host.to_string(), to: Carrying::Tcp, why: NoUdp::Silent, ports: only(host.port), relay: None };
+        let over =
+            GoesOver { host: host.to_string(), to: Carrying::Tcp, why: NoUdp::Silent, ports: only(host.port), relay: None };
         let connected = self.over_tcp(host, endpoint, way, config)?;
         self.told().goes_over(&over);
         Ok(connected)

@@ -68,7 +68,8 @@ fn who_holds_no_ticket_hears_nothing() {
         wrong[byte] ^= 0x10;
         assert_eq!(relay.handle(Time::ZERO, at(STRANGER), &wrong), None, "byte {byte}");
     }
-    let mut forged = Registration::new(Ticket { pair: relay.pairs.keys().next().copied().expect("one"), end: End::Asking, key: [0; 32] });
+    let mut forged =
+        Registration::new(Ticket { pair: relay.pairs.keys().next().copied().expect("one"), end: End::Asking, key: [0; 32] });
     assert_eq!(relay.handle(Time::ZERO, at(STRANGER), &forged.says()), None);
     assert!(relay.by_address.is_empty());
 }
