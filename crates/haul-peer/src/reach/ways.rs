@@ -435,6 +435,7 @@ impl Watch {
             let Some(way) = &mut self.ways.relay else { return false };
             if !is_forwarded {
                 way.give_up(there);
+                self.ways.tell.relay_fails(&by, "nothing comes through the NATs, and nothing by way of it");
                 self.go_back();
                 return false;
             }
