@@ -129,7 +129,7 @@ impl Endpoint {
     /// Datagrams that begin with this mark, sent from this port and received here beside the connections, for instance to learn from a server where a NAT has put the port. No packet of a connection
     /// may begin like it: the mark's first byte is 64 to 127. Whoever wanted some before gets no more.
     pub fn aside(&self, mark: [u8; 8]) -> Aside {
-        self.shared().aside(mark)
+        Aside::of(self.shared(), mark)
     }
 
     /// What to tell the user if the system grants smaller socket buffers than high speed needs: says which setting to change.

@@ -25,6 +25,7 @@ mod following;
 mod handle;
 mod inward;
 mod link;
+mod marks;
 mod naps;
 mod open;
 mod porter;

@@ -11,10 +11,10 @@ use std::time::Duration;
 use haul_proto::{Connection, ConnectionId, Endpoint, EndpointConfig, ServerConfig};
 use haul_udp::Socket;
 
-use super::aside::{Aside, Marks};
 use super::calls::Calls;
 use super::carriers::Carriers;
 use super::link::{Link, Sockets};
+use super::marks::Marks;
 use crate::clock;
 use crate::error::{AcceptError, BindError, ConnectionError};
 use crate::waiting::Waiters;
@@ -64,11 +64,6 @@ impl Shared {
             marks: Marks::default(),
             abandoned: AtomicBool::new(false),
         })
-    }
-
-    /// Has datagrams with this mark go to who asks.
-    pub(crate) fn aside(self: &Arc<Self>, mark: [u8; 8]) -> Aside {
-        self.marks.want(Arc::downgrade(self), mark)
     }
 
     /// Whether it takes connections.
