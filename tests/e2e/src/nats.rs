@@ -141,16 +141,16 @@ impl Nats {
         command
     }
 
-    /// `haul WHAT` on the near host, with `far:` to be reached through ssh.
-    pub fn haul_to_far(&self, what: &str, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
-        let mut command = self.haul(&self.near, &[what, "-F"]);
-        command.arg(&self.config).args(args);
+    /// `haul WHAT` (and what follows that) on the near host, with `far:` to be reached through ssh.
+    pub fn haul_to_far(&self, what: &[&str], args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+        let mut command = self.haul(&self.near, what);
+        command.arg("-F").arg(&self.config).args(args);
         command
     }
 
     /// Runs `haul cp` on the near host to its end.
     pub fn run_cp(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Finished {
-        Running::start(self.haul_to_far("cp", args)).wait(PATIENCE)
+        Running::start(self.haul_to_far(&["cp"], args)).wait(PATIENCE)
     }
 
     /// `haul key` on a host, and what it printed.

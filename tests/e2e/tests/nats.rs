@@ -88,11 +88,17 @@ fn what_carries_is_in_the_json_and_pipes_and_measurements_go_the_same_way() {
     // 24 MiB at 80 Mbit/s are 2.5 s, of which a quarter of one may come as a burst.
     assert!(summary["elapsed_s"].as_f64().is_some_and(|seconds| seconds > 2.2), "{finished}");
     let input = || Stdio::from(File::open(source.join("file")).expect("the file"));
-    let pipe = nats.haul_to_far("pipe", RELAY.iter().chain(&["far", "--", "cat"]));
+    let pipe = nats.haul_to_far(&["pipe"], RELAY.iter().chain(&["far", "--", "cat"]));
     let piped = Running::start_with(pipe, input()).wait(PATIENCE).expect(0);
     assert_eq!(blake3::hash(&piped.stdout), tree::hash(&source.join("file")));
-    let perf = Running::start(nats.haul_to_far("perf", RELAY.iter().chain(&["-t", "2", "far"]))).wait(PATIENCE).expect(0);
-    assert_said(&[piped, perf], &[RELAYED], &[PUNCHED, "over TCP"]);
+    let perf = Running::start(nats.haul_to_far(&["perf"], RELAY.iter().chain(&["-t", "2", "far"]))).wait(PATIENCE).expect(0);
+    let member = nats.place("member");
+    let hosts = format!("far:{}", member.display());
+    let words = ["-H", &hosts].into_iter().map(OsString::from).chain([source.join("file").into(), ".".into()]);
+    let fleet = Running::start(nats.haul_to_far(&["fleet", "put"], RELAY.iter().map(OsString::from).chain(words)));
+    let fleet = fleet.wait(PATIENCE).expect(0);
+    assert_eq!(tree::hash(&member.join("file")), tree::hash(&source.join("file")));
+    assert_said(&[piped, perf, fleet], &[RELAYED], &[PUNCHED, "over TCP"]);
     serving.stop();
 }
 
@@ -193,7 +199,7 @@ fn a_stranger_gets_nothing_from_a_relay() {
         socket.set_read_timeout(Some(Duration::from_secs(1))).expect("a timeout");
         let mut random = Random::seeded(2204);
         for round in 0..200_usize {
-            let mut datagram = random.bytes([64, 64, 1200, 1][round % 4]).to_vec();
+            let mut datagram = random.bytes([64, 64, 1200, 1][round % 4]);
             if round % 4 == 0 {
                 // A question of either end of some pair.
                 let mark = [b"rhaulrl1".to_vec(), vec![1 + 2 * (round / 4 % 2) as u8, 0, 0, 0]].concat();

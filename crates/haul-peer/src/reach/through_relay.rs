@@ -68,7 +68,9 @@ impl Connector {
     fn pair_of(&self, relay: &DaemonHost) -> Result<Pair, NotGranted> {
         let (tell, told) = mpsc::channel();
         let (connector, relay) = (self.clone(), relay.clone());
-        thread::spawn(move || tell.send(connector.connect(&Host::Daemon(relay)).map_err(NotGranted::from).and_then(ask)));
+        thread::spawn(move || {
+            let _ = tell.send(connector.connect(&Host::Daemon(relay)).map_err(NotGranted::from).and_then(ask));
+        });
         told.recv_timeout(PATIENCE).map_err(|_| NotGranted::Silent)?
     }
 }
