@@ -50,3 +50,25 @@ impl Marks {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MARK: [u8; 8] = *b"mark of ";
+
+    #[test]
+    fn what_has_the_mark_at_the_end_of_a_train_is_cut_off() {
+        let (marks, from) = (Marks::default(), "192.0.2.1:1".parse().expect("an address"));
+        let marked = [&MARK[..], &[0; 56]].concat();
+        let train = [&[1; 1200][..], &[1; 1200], &marked].concat();
+        assert_eq!(marks.cut(from, &train, 1200), 2464, "nobody wants it");
+        let received = marks.want(MARK);
+        assert_eq!(marks.cut(from, &train, 1200), 2400);
+        assert_eq!(received.try_recv(), Ok((from, marked.clone())));
+        assert_eq!(marks.cut(from, &train[..2400], 1200), 2400);
+        // A train of one is looked at when nobody else wants it.
+        assert_eq!(marks.cut(from, &marked, 64), 64);
+        assert!(received.try_recv().is_err());
+    }
+}
