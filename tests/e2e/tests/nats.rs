@@ -92,13 +92,16 @@ fn what_carries_is_in_the_json_and_pipes_and_measurements_go_the_same_way() {
     let piped = Running::start_with(pipe, input()).wait(PATIENCE).expect(0);
     assert_eq!(blake3::hash(&piped.stdout), tree::hash(&source.join("file")));
     let perf = Running::start(nats.haul_to_far(&["perf"], RELAY.iter().chain(&["-t", "2", "far"]))).wait(PATIENCE).expect(0);
+    assert_said(&[piped, perf], &[RELAYED], &[PUNCHED, "over TCP"]);
+    nats.count();
     let member = nats.place("member");
     let hosts = format!("far:{}", member.display());
     let words = ["-H", &hosts].into_iter().map(OsString::from).chain([source.join("file").into(), ".".into()]);
     let fleet = Running::start(nats.haul_to_far(&["fleet", "put"], RELAY.iter().map(OsString::from).chain(words)));
-    let fleet = fleet.wait(PATIENCE).expect(0);
+    fleet.wait(PATIENCE).expect(0);
+    let [came, _] = nats.counted_bytes();
+    assert!(came > SIZE, "{came} bytes came to the relay from the fleet");
     assert_eq!(tree::hash(&member.join("file")), tree::hash(&source.join("file")));
-    assert_said(&[piped, perf, fleet], &[RELAYED], &[PUNCHED, "over TCP"]);
     serving.stop();
 }
 
