@@ -95,6 +95,7 @@ complete -c haul -n "__fish_haul_using_subcommand cp" -s o -d 'Option in the for
 complete -c haul -n "__fish_haul_using_subcommand cp" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
+complete -c haul -n "__fish_haul_using_subcommand cp" -l relay -d '`haul serve --relay` by which the two sides meet where NATs let UDP in at neither, and which forwards what passes no other way' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l bootstrap -d 'Where the far side has no haul of this version, send it one over ssh: into ~/.cache/haul there to stay, or to be gone at once with `once`' -r -f -a "keep\t'Until somebody removes it'
 once\t'It is removed before it has done anything'"
 complete -c haul -n "__fish_haul_using_subcommand cp" -l bootstrap-from -d 'The static haul to send, or a directory with one for each kind of machine' -r -F
@@ -198,6 +199,7 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l relay -d '`haul serve --relay` by which the two sides meet where NATs let UDP in at neither, and which forwards what passes no other way' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l wait-for-all -d 'Wait until all servers have said what they have: two contents under one name are then found before anything is written. Else files come from the first server that has said it, while others are still on their way'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -s r -l recursive -d 'Copy directories with everything in them; symbolic links are copied as links'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -s p -l preserve -d 'Keep modification times (to the nanosecond) and exact modes; owners too, where the target is written as root'
@@ -265,6 +267,7 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l relay -d '`haul serve --relay` by which the two sides meet where NATs let UDP in at neither, and which forwards what passes no other way' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s r -l recursive -d 'Copy directories with everything in them; symbolic links are copied as links'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s p -l preserve -d 'Keep modification times (to the nanosecond) and exact modes; owners too, where the target is written as root'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l update -d 'Keep files that are newer at the target, as cp and rsync -u do; one of the same time is copied if its size differs. Sets times, as -p does'
@@ -314,6 +317,7 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l relay -d '`haul serve --relay` by which the two sides meet where NATs let UDP in at neither, and which forwards what passes no other way' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l foreground -d 'Stay in the foreground, for a service manager'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l json -d 'Print events as lines of JSON on standard output'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l dial-out -d 'Have the servers wait for this machine to call them, where they cannot call it'
@@ -343,6 +347,7 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -l relay -d '`haul serve --relay` by which the two sides meet where NATs let UDP in at neither, and which forwards what passes no other way' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -l json -d 'Print one line of JSON for each server on standard output'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -l dial-out -d 'Have the servers wait for this machine to call them, where they cannot call it'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -s 4 -d 'Use IPv4 only'
@@ -381,6 +386,7 @@ complete -c haul -n "__fish_haul_using_subcommand pipe" -s o -d 'Option in the f
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
+complete -c haul -n "__fish_haul_using_subcommand pipe" -l relay -d '`haul serve --relay` by which the two sides meet where NATs let UDP in at neither, and which forwards what passes no other way' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s l -l listen -d 'Listen instead of connecting'
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s k -l keep -d 'With -l: when one connection is over, wait for the next'
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l anyone -d 'With -l: let anybody in, not only those whose keys are authorised here'
@@ -424,6 +430,7 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_sub
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l relay -d '`haul serve --relay` by which the two sides meet where NATs let UDP in at neither, and which forwards what passes no other way' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s g -l gateway-ports -d 'Let other hosts use the ports that name no address to bind to'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s N -d 'Run no command on the far host; haul never does, this is ssh\'s letter for it'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l json -d 'Print events as lines of JSON on standard output'
@@ -503,6 +510,7 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l relay -d '`haul serve --relay` by which the two sides meet where NATs let UDP in at neither, and which forwards what passes no other way' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s g -l gateway-ports -d 'Let other hosts use the ports that name no address to bind to'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l json -d 'Print events as lines of JSON on standard output'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s q -l quiet -d 'Log warnings and errors only'
@@ -513,6 +521,7 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l udp-port -d 'UDP port or ports that the far side may use, where a firewall opens only those' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
+complete -c haul -n "__fish_haul_using_subcommand rsync" -l relay -d '`haul serve --relay` by which the two sides meet where NATs let UDP in at neither, and which forwards what passes no other way' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long (90)' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l help -d 'Print help; -h is rsync\'s'
@@ -538,6 +547,7 @@ olia\t''
 balia\t''"
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l udp-port -d 'UDP port or ports that the far side may use' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -l relay -d '`haul serve --relay` by which the two sides meet where NATs let UDP in at neither, and which forwards what passes no other way' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s i -d 'File with the private key to log in with' -r -F
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s J -d 'Log in by way of another host' -r
@@ -583,6 +593,10 @@ complete -c haul -n "__fish_haul_using_subcommand serve" -l max-per-key -d 'Conn
 complete -c haul -n "__fish_haul_using_subcommand serve" -l max-per-address -d 'Connections at once from one address' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -l max-memory -d 'Memory that the connections of all clients may take together, in equal parts; a client that would get less than 14 MiB is told to try again later [default: half of the machine\'s]' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -l audit -d 'Write who came, with which key, from where, for what, how much and with what result: a line of JSON an event, appended to FILE, or with `journal` entries of systemd\'s journal' -r
+complete -c haul -n "__fish_haul_using_subcommand serve" -l relay -d 'Let two machines behind NATs meet here, and forward between them what passes no other way: for keys that are authorised, or for anybody' -r
+complete -c haul -n "__fish_haul_using_subcommand serve" -l relay-port -d 'UDP port of the relay; the one after that of --listen unless it is said' -r
+complete -c haul -n "__fish_haul_using_subcommand serve" -l relay-pairs -d 'Pairs that the relay serves at once; of these a quarter may be of one key or from one address' -r
+complete -c haul -n "__fish_haul_using_subcommand serve" -l relay-limit -d 'Limit what the relay forwards of each pair; a bare number is in Kbit/s' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -s q -l quiet -d 'Log warnings and errors only'
 complete -c haul -n "__fish_haul_using_subcommand serve" -s v -l verbose -d 'Log more'
 complete -c haul -n "__fish_haul_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -661,6 +675,7 @@ complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subc
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l relay -d '`haul serve --relay` by which the two sides meet where NATs let UDP in at neither, and which forwards what passes no other way' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l udp-port -d 'Port or ports that the far side may use' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l state -d 'Directory of the identity key and the known hosts, for haul:// hosts' -r -F
@@ -710,6 +725,7 @@ complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcomma
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l relay -d '`haul serve --relay` by which the two sides meet where NATs let UDP in at neither, and which forwards what passes no other way' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s 6 -d 'Use IPv6 only'
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s h -l help -d 'Print help (see more with \'--help\')'

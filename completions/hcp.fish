@@ -51,6 +51,7 @@ complete -c hcp -s o -d 'Option in the form of ssh_config(5)' -r
 complete -c hcp -s S -d 'Program to use in place of ssh' -r
 complete -c hcp -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c hcp -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
+complete -c hcp -l relay -d '`haul serve --relay` by which the two sides meet where NATs let UDP in at neither, and which forwards what passes no other way' -r
 complete -c hcp -l bootstrap -d 'Where the far side has no haul of this version, send it one over ssh: into ~/.cache/haul there to stay, or to be gone at once with `once`' -r -f -a "keep\t'Until somebody removes it'
 once\t'It is removed before it has done anything'"
 complete -c hcp -l bootstrap-from -d 'The static haul to send, or a directory with one for each kind of machine' -r -F

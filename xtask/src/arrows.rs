@@ -37,6 +37,7 @@ const RULES: &[Rule] = &[
     rule("haul-scenarios", &["haul-proto", "haul-sim", "haul-cc", "haul-units"], &[]),
     rule("haul-udp", &["haul-units"], &[]),
     rule("haul-carrier", &["haul-strangers"], &[]),
+    rule("haul-relay", &["haul-units"], &[]),
     rule("haul-inspect", &["haul-proto"], &[]),
     rule("haul", &["haul-carrier", "haul-inspect", "haul-paths", "haul-udp", "haul-proto", "haul-cc", "haul-units"], &[]),
     rule("haul-pieces", &["haul-faults", "haul-units"], &[]),
@@ -55,7 +56,7 @@ const RULES: &[Rule] = &[
     rule("haul-gfarm", &["haul-clib", "haul-files", "haul-units"], &["haul-ramstore", "skip"]),
     rule("haul-windows", &["haul-faults", "haul-files", "haul-names", "haul-units"], &["haul-ramstore"]),
     rule("haul-tcp", &["haul-clib", "haul-netdev", "haul-units"], &["skip"]),
-    rule("haul-peer", &["haul", "haul-descriptors", "haul-strangers", "haul-units"], &["skip"]),
+    rule("haul-peer", &["haul", "haul-descriptors", "haul-relay", "haul-strangers", "haul-units"], &["skip"]),
     rule("haul-config", &["haul-peer"], &[]),
     rule(
         "haul-copy",
@@ -96,7 +97,11 @@ const RULES: &[Rule] = &[
         ],
         &[],
     ),
-    rule("haul-serve", &["haul-copy", "haul-files", "haul-perf", "haul-tunnel", "haul-peer", "haul", "haul-units"], &["skip"]),
+    rule(
+        "haul-serve",
+        &["haul-copy", "haul-files", "haul-perf", "haul-relay", "haul-tunnel", "haul-peer", "haul", "haul-units"],
+        &["skip"],
+    ),
     rule(
         "haul-python",
         &["haul-copy", "haul-files", "haul-fleet", "haul-peer", "haul-perf", "haul-tunnel", "haul", "haul-units"],

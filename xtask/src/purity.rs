@@ -13,6 +13,7 @@ const PURE: &[&str] = &[
     "crates/haul-paths/",
     "crates/haul-plan/",
     "crates/haul-proto/",
+    "crates/haul-relay/",
     "crates/haul-scenarios/",
     "crates/haul-sim/",
     "crates/haul-units/",

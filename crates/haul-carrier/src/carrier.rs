@@ -16,6 +16,8 @@ const QUEUE_BYTES: usize = 64 << 10;
 const QUEUE_BYTES_EACH: usize = 64 << 10;
 /// The last words to a peer for which there is no lane yet are kept, as far as they are this short: its first lane takes them.
 const KEPT_BYTES: usize = 16 << 10;
+/// What the programs say to each other and nobody has taken yet: more is lost.
+const MAX_SAID: usize = 8;
 /// Buffers kept for the next trains.
 const MAX_SPARE: usize = 16;
 
@@ -58,6 +60,9 @@ struct State {
     ping_due: bool,
     /// The peer is to be asked to send to this port.
     call_due: Option<u16>,
+    /// What is to be said to the peer's program, and what that has said.
+    to_say: VecDeque<Vec<u8>>,
+    said: VecDeque<Vec<u8>>,
     /// Lanes that write at this moment.
     writing: usize,
     lanes: usize,
@@ -189,6 +194,32 @@ impl Carrier {
         self.0.work.notify_one();
     }
 
+    /// Says something to the peer's program, which must know that it may: at most [`MAX_SAID_BYTES`](crate::MAX_SAID_BYTES).
+    pub fn say(&self, words: &[u8]) {
+        let mut state = self.0.lock();
+        if state.to_say.len() < MAX_SAID {
+            state.to_say.push_back(frames::say(words));
+        }
+        drop(state);
+        self.0.work.notify_one();
+    }
+
+    /// What the peer's program has said, waited for so long.
+    pub fn hear(&self, patience: Duration) -> Option<Vec<u8>> {
+        let deadline = clock::now() + patience;
+        let mut state = self.0.lock();
+        loop {
+            if let Some(said) = state.said.pop_front() {
+                return Some(said);
+            }
+            let left = deadline.saturating_duration_since(clock::now());
+            if left.is_zero() || state.closed {
+                return None;
+            }
+            state = self.0.done.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
     /// How long nothing has come; none if nothing ever has.
     pub fn silence(&self) -> Option<Duration> {
         Some(clock::now().saturating_duration_since(self.0.lock().received_at?))
@@ -252,6 +283,8 @@ impl State {
             None
         } else if let Some(port) = self.call_due.take() {
             return Some(frames::call_back(port).concat());
+        } else if let Some(words) = self.to_say.pop_front() {
+            return Some(words);
         } else if std::mem::take(&mut self.ping_due) {
             Some(frames::ping())
         } else {
@@ -361,6 +394,14 @@ impl Alive {
                         self.inner.done.notify_all();
                     }
                     Frame::CallBack { port } => self.inner.side.call_back(port),
+                    Frame::Said(words) => {
+                        let mut state = self.inner.lock();
+                        if state.said.len() < MAX_SAID {
+                            state.said.push_back(words.to_vec());
+                        }
+                        drop(state);
+                        self.inner.done.notify_all();
+                    }
                     Frame::Unknown => {}
                 }
             }

@@ -4,8 +4,9 @@
 //!   length (2 bytes, big endian) | segment (2 bytes) | train (length bytes)
 //!   0                            | what is said      |
 //!   0                            | CALL_BACK         | 0 | port
+//!   0                            | SAY               | length | 0 | what the two programs say to each other
 //! ```
-//! Who does not know a word passes over it, and over a port, which is no word either.
+//! Who does not know a word passes over it, and over a port, which is no word either. SAY is for those alone who are known to know it.
 //! A train is at most 64 datagrams of `segment` bytes, the last may be shorter.
 
 use std::fmt;
@@ -14,6 +15,8 @@ use std::fmt;
 pub const MAX_TRAIN_BYTES: usize = 65_507;
 /// The most datagrams of one train.
 pub const MAX_SEGMENTS: usize = 64;
+/// The most that the two programs say to each other at once.
+pub const MAX_SAID_BYTES: usize = 1024;
 /// Of a frame's head.
 pub(crate) const HEAD_BYTES: usize = 4;
 /// Two of the largest frames: what one read brings does not have to end with a frame.
@@ -41,6 +44,8 @@ pub enum Frame<'a> {
         /// Not zero.
         port: u16,
     },
+    /// What the peer's program says to this one.
+    Said(&'a [u8]),
     /// What a later version says.
     Unknown,
 }
@@ -61,6 +66,7 @@ const PING: u16 = 0;
 const PONG: u16 = 1;
 const PONG_UDP_HEARD: u16 = 2;
 const CALL_BACK: u16 = 3;
+const SAY: u16 = 4;
 
 /// The head of a train's frame.
 pub(crate) fn head(train_bytes: usize, segment_bytes: usize) -> [u8; HEAD_BYTES] {
@@ -80,6 +86,12 @@ pub(crate) fn pong(heard_over_udp: bool) -> [u8; HEAD_BYTES] {
 /// Two heads, the second with the port.
 pub(crate) fn call_back(port: u16) -> [[u8; HEAD_BYTES]; 2] {
     [head(0, CALL_BACK.into()), head(0, port.into())]
+}
+
+/// Two heads, the second with the length, and what is said, which is no longer than may be.
+pub(crate) fn say(words: &[u8]) -> Vec<u8> {
+    let words = words.get(..MAX_SAID_BYTES).unwrap_or(words);
+    [&head(0, SAY.into()), &head(words.len(), 0), words].concat()
 }
 
 /// Whether a train has a size that a frame can say.
@@ -130,6 +142,9 @@ impl Frames {
         if train_bytes == 0 && segment == CALL_BACK {
             return Ok(self.called_back());
         }
+        if train_bytes == 0 && segment == SAY {
+            return self.said();
+        }
         if train_bytes == 0 {
             self.start += HEAD_BYTES;
             return Ok(Some(match segment {
@@ -148,6 +163,24 @@ impl Frames {
         }
         self.start = after;
         Ok(self.buffer.get_mut(first..after).map(|train| Frame::Train { train, segment_bytes }))
+    }
+
+    /// What is said, once all of it has come.
+    fn said(&mut self) -> Result<Option<Frame<'_>>, MalformedFrame> {
+        let second = self.start + HEAD_BYTES;
+        let Some(&[a, b, c, d]) = self.buffer.get(second..self.end).and_then(|rest| rest.first_chunk::<HEAD_BYTES>()) else {
+            return Ok(None);
+        };
+        let length = usize::from(u16::from_be_bytes([a, b]));
+        if length > MAX_SAID_BYTES || [c, d] != [0, 0] {
+            return Err(MalformedFrame);
+        }
+        let (first, after) = (second + HEAD_BYTES, second + HEAD_BYTES + length);
+        if after > self.end {
+            return Ok(None);
+        }
+        self.start = after;
+        Ok(self.buffer.get(first..after).map(Frame::Said))
     }
 
     /// The port in the head behind this one, once it has come; anything else in its place means nothing, and stays.

@@ -20,7 +20,7 @@ mod lane;
 pub mod tcp;
 
 pub use carrier::{Carrier, Side};
-pub use frames::{Frame, Frames, MAX_SEGMENTS, MAX_TRAIN_BYTES, MalformedFrame};
+pub use frames::{Frame, Frames, MAX_SAID_BYTES, MAX_SEGMENTS, MAX_TRAIN_BYTES, MalformedFrame};
 pub use lane::Lane;
 
 #[cfg(test)]

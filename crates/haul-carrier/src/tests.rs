@@ -243,3 +243,51 @@ fn a_port_comes_in_any_pieces_and_is_one() {
         assert_eq!(found, ["CallBack { port: 7700 }", "Unknown", "Ping", "Unknown", train], "{pieces}");
     }
 }
+
+#[test]
+fn what_the_programs_say_to_each_other_arrives_among_trains_and_no_more_than_a_few_words_wait() {
+    let (near, _near_told) = carrier(false);
+    let (far, far_told) = carrier(false);
+    let (addr, _) = listener([9; 16], far.clone());
+    near.add(tcp::connect(addr, None, &[9; 16], LONG).unwrap()).unwrap();
+    assert!(near.send(&[5; 100], 50, LONG));
+    near.say(b"a meeting");
+    assert_eq!(far.hear(LONG).as_deref(), Some(&b"a meeting"[..]));
+    assert_eq!(far_told.recv_timeout(LONG).unwrap(), (vec![5; 100], 50));
+    far.say(&[7; 2000]);
+    assert_eq!(near.hear(LONG), Some(vec![7; crate::MAX_SAID_BYTES]), "longer ones are cut");
+    for word in 0..100 {
+        near.say(&[word]);
+        near.ask(LONG).expect("an answer");
+    }
+    let waiting = std::iter::from_fn(|| far.hear(Duration::ZERO)).count();
+    assert_eq!(waiting, 8);
+    near.close();
+    assert_eq!(near.hear(LONG), None, "who has closed waits for nothing");
+}
+
+#[test]
+fn words_come_in_any_pieces_and_lies_about_their_length_end_the_lane() {
+    let bytes = [&crate::frames::say(b"words")[..], &head(0, 0), &head(1, 1), b"x"].concat();
+    for pieces in 1..bytes.len() {
+        let (mut frames, mut found) = (Frames::default(), Vec::new());
+        for piece in bytes.chunks(pieces) {
+            frames.room()[..piece.len()].copy_from_slice(piece);
+            frames.on_read(piece.len());
+            while let Some(frame) = frames.next().unwrap() {
+                found.push(match frame {
+                    Frame::Said(words) => String::from_utf8_lossy(words).into_owned(),
+                    other => format!("{other:?}"),
+                });
+            }
+        }
+        assert_eq!(found[..2], ["words", "Ping"], "{pieces}");
+    }
+    for second in [head(1025, 0), head(5, 1)] {
+        let lie = [head(0, 4), second].concat();
+        let mut frames = Frames::default();
+        frames.room()[..lie.len()].copy_from_slice(&lie);
+        frames.on_read(lie.len());
+        assert!(frames.next().is_err());
+    }
+}

@@ -28,6 +28,10 @@ impl Tell for User {
         output::print_line(&over.to_string());
     }
 
+    fn relay_fails(&self, relay: &DaemonHost, why: &str) {
+        output::print_line(&format!("no help by relay {relay}: {why}"));
+    }
+
     /// Asks the user, if there is a terminal to ask on.
     fn trusts(&self, host: &DaemonHost, key: Fingerprint) -> Option<bool> {
         let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;

@@ -26,6 +26,7 @@ fn split(args: &RsyncArgs) -> Result<(Vec<Own>, Vec<OsString>), Failure> {
         ("--mode", &args.mode),
         ("--udp-port", &args.udp_port),
         ("--transport", &args.transport),
+        ("--relay", &args.relay),
         ("--remote-haul", &args.remote_haul),
         ("--dead-after", &args.dead_after),
     ];
@@ -44,6 +45,7 @@ fn check(own: &[Own]) -> Result<(), Failure> {
             "--mode" => text.parse::<haul::ControllerChoice>().err().map(|error| error.to_string()),
             "--udp-port" => text.parse::<haul_peer::PortRange>().err().map(|error| error.to_string()),
             "--transport" => text.parse::<haul_peer::Carriage>().err().map(|error| error.to_string()),
+            "--relay" => haul_peer::DaemonHost::parse(&text).err().map(|error| error.to_string()),
             "--dead-after" => text.parse::<u64>().err().map(|error| error.to_string()),
             _ => None,
         };
@@ -60,7 +62,16 @@ mod tests {
 
     fn args(line: &str) -> RsyncArgs {
         let rest = line.split(' ').map(OsString::from).collect();
-        RsyncArgs { help: None, mode: None, udp_port: None, transport: None, remote_haul: None, dead_after: None, rest }
+        RsyncArgs {
+            help: None,
+            mode: None,
+            udp_port: None,
+            transport: None,
+            relay: None,
+            remote_haul: None,
+            dead_after: None,
+            rest,
+        }
     }
 
     #[test]

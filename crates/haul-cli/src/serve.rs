@@ -2,7 +2,7 @@
 //!
 //! SIGTERM and SIGINT end it; SIGHUP has it read roots again.
 
-use haul_serve::Settings;
+use haul_serve::{RelaySettings, Settings};
 use tracing::warn;
 
 use crate::args::ServeArgs;
@@ -30,6 +30,12 @@ fn settings(args: &ServeArgs) -> Settings {
         user: args.user.clone(),
         limit: args.limit.map(|limit| limit.0),
         audit: args.audit.to(),
+        relay: args.relay.map(|whom| RelaySettings {
+            whom,
+            port: args.relay_port,
+            pairs: args.relay_pairs.into(),
+            rate: args.relay_limit.map(|limit| limit.0),
+        }),
         describe: Some(haul_perf::text::server_line),
         ..Settings::new(args.guests.places(args.max_clients))
     }

@@ -16,10 +16,11 @@ use toml::de::{DeTable, DeValue};
 use crate::options::OptionError;
 
 /// Options that may stand in a file: those about a host, not about one copy.
-pub const KEYS: [&str; 12] = [
+pub const KEYS: [&str; 13] = [
     "remote-haul",
     "bootstrap",
     "transport",
+    "relay",
     "udp-port",
     "mode",
     "limit",

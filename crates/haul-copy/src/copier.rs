@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use haul::ControllerChoice;
 use haul_files::{CopyError, Observer, Report, Silent, Stop};
-use haul_peer::{Again, Carrying, Connected, Connector, Host, Lifeline, Memory, ReachError, Refusal, StateDir, Way, is_stalled};
+use haul_peer::{
+    Again, Carrying, Connected, Connector, Host, Lifeline, Memory, ReachError, Refusal, Relayed, StateDir, Way, is_stalled,
+};
 use haul_units::{BitRate, Cancel};
 use thiserror::Error;
 
@@ -89,8 +91,25 @@ pub struct Copied {
     pub paths: Vec<OnePath>,
     /// What limited the speed.
     pub verdict: String,
+    /// What carried it in the end.
+    pub carried: Carried,
     /// Advice on the systems of both sides.
     pub advice: Vec<String>,
+}
+
+/// What carried a copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Carried {
+    /// In the end.
+    pub by: Carrying,
+    /// How much of it a relay has forwarded, where that is what carried it.
+    pub relayed: Option<Relayed>,
+}
+
+impl Carried {
+    fn over(connected: &Connected) -> Self {
+        Self { by: connected.carrying(), relayed: connected.relayed() }
+    }
 }
 
 /// Why there was none.
@@ -172,8 +191,9 @@ impl Copier {
             match result {
                 Ok((report, verdict)) => {
                     let paths = each_path(&connected.connection, report.elapsed);
+                    let carried = Carried::over(&connected);
                     connected.part(self.hear_ssh);
-                    return Ok(Copied { report, path: path.sender, paths, verdict, advice });
+                    return Ok(Copied { report, path: path.sender, paths, verdict, carried, advice });
                 }
                 Err(error) => {
                     let connection = &connected.connection;
@@ -232,7 +252,8 @@ impl Copier {
             let conditions = Conditions { report: &report, path: sender, limit, sender_demand, receiver_demand, login };
             let verdict = match connected.carrying() {
                 _ if job.options().dry_run => String::new(),
-                Carrying::Udp => verdict(&conditions),
+                Carrying::Udp | Carrying::Punched => verdict(&conditions),
+                Carrying::Relay => format!("{}; {}", verdict(&conditions), relayed(connected)),
                 // Those rule the rate by themselves, and what was lost on the way there was lost to a firewall.
                 Carrying::Tcp => "carried by TCP connections, which ruled the rate".to_owned(),
                 Carrying::Ssh => "carried by ssh's own connection, which ruled the rate".to_owned(),
@@ -274,6 +295,12 @@ impl Copier {
             NotCopied::SshEnded
         }
     }
+}
+
+/// How much a relay has carried.
+fn relayed(connected: &Connected) -> String {
+    let by = |relayed: Relayed| format!("by way of relay {}, {} of UDP payload", relayed.by, relayed.bytes);
+    connected.relayed().map_or_else(|| "by way of a relay".to_owned(), by)
 }
 
 /// Until the copy is over: has a look at what is wanted, and stops it where its far side cannot live any more.

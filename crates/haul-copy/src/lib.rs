@@ -101,7 +101,7 @@ mod verdict;
 pub use adapter::{ConnectionTransport, IncomingBlock, IncomingBlocks, OutgoingBlocks};
 pub use client::{ClientSession, Job, Opened, Parting};
 pub use control::{CopyControl, Seen};
-pub use copier::{Copied, Copier, CopyWatch, NotCopied, PathProbe};
+pub use copier::{Carried, Copied, Copier, CopyWatch, NotCopied, PathProbe};
 pub use direct::Direct;
 pub use errands::{ErrandError, Errands, Found, FoundKind, Problem, Reading, Writing, roots};
 pub use keep::{Guest, Keeping, Unwelcome};

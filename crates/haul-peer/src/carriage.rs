@@ -4,14 +4,16 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use haul::Bytes;
 use thiserror::Error;
 
+use crate::operand::DaemonHost;
 use crate::ports::PortRange;
 
 /// What is to carry a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Carriage {
-    /// UDP as long as it passes, also where it does only once the far side has sent some; then TCP, then ssh's own channel.
+    /// UDP as long as it passes, also where it does only once the far side has sent some, or both have met by a relay; then by way of that relay, then TCP, then ssh's own channel.
     #[default]
     Auto,
     /// UDP, or nothing.
@@ -66,6 +68,8 @@ pub struct GoesOver {
     pub why: NoUdp,
     /// Ports of UDP that would have to be open there.
     pub ports: PortRange,
+    /// The relay that has helped; none where there is none.
+    pub relay: Option<DaemonHost>,
 }
 
 /// What carries a connection at present.
@@ -73,10 +77,36 @@ pub struct GoesOver {
 pub enum Carrying {
     /// Datagrams.
     Udp,
+    /// Datagrams, directly through the NATs of both sides, which a relay has helped to open.
+    Punched,
+    /// Datagrams, by way of a relay.
+    Relay,
     /// TCP connections.
     Tcp,
     /// The channel of the ssh that has logged in.
     Ssh,
+}
+
+/// A word for programs.
+impl fmt::Display for Carrying {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Udp => "udp",
+            Self::Punched => "udp-through-nats",
+            Self::Relay => "relay",
+            Self::Tcp => "tcp",
+            Self::Ssh => "ssh",
+        })
+    }
+}
+
+/// What a relay has carried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Relayed {
+    /// The relay.
+    pub by: DaemonHost,
+    /// UDP payload that went by way of it, both ways.
+    pub bytes: Bytes,
 }
 
 /// Why UDP does not carry it.
@@ -100,6 +130,17 @@ impl fmt::Display for GoesOver {
                 return write!(f, "UDP is blocked inbound at {host} until {host} itself has sent some: it has, and UDP passes");
             }
             (Carrying::Udp, _) => return write!(f, "{host}: over UDP again"),
+            (Carrying::Punched, _) => {
+                return write!(
+                    f,
+                    "UDP to {host} does not pass from outside: directly through both NATs{}",
+                    met(self.relay.as_ref())
+                );
+            }
+            (Carrying::Relay, _) => {
+                let relay = self.relay.as_ref().map_or_else(String::new, |relay| format!(" {relay}"));
+                return write!(f, "UDP to {host} does not pass from outside, nor through both NATs: by way of relay{relay}");
+            }
             (Carrying::Tcp | Carrying::Ssh, _) => {}
         }
         let (first, last) = ports.ends();
@@ -111,11 +152,15 @@ impl fmt::Display for GoesOver {
             NoUdp::Lost(silence) => write!(f, "UDP to {host} has brought nothing for {} s", silence.as_secs()),
         }?;
         match self.to {
-            Carrying::Udp => Ok(()),
+            Carrying::Udp | Carrying::Punched | Carrying::Relay => Ok(()),
             Carrying::Tcp => f.write_str("; over TCP for now, which one lost packet slows down more"),
             Carrying::Ssh => f.write_str("; through ssh's own connection for now, which is slower"),
         }
     }
+}
+
+fn met(relay: Option<&DaemonHost>) -> String {
+    relay.map_or_else(String::new, |relay| format!(", met by relay {relay}"))
 }
 
 #[cfg(test)]
@@ -133,10 +178,15 @@ mod tests {
     #[test]
     fn what_is_told_names_the_ports_to_ask_for() {
         let ports = PortRange::new(60000, 60100).expect("a range");
-        let told = GoesOver { host: "far".into(), to: Carrying::Tcp, why: NoUdp::Inbound, ports };
+        let told = GoesOver { host: "far".into(), to: Carrying::Tcp, why: NoUdp::Inbound, ports, relay: None };
         assert!(told.to_string().starts_with("UDP is blocked inbound at far: ask for UDP 60000-60100; over TCP for now"));
         let called = GoesOver { to: Carrying::Udp, ..told.clone() };
         assert!(called.to_string().ends_with("far itself has sent some: it has, and UDP passes"), "{called}");
+        let relay = DaemonHost::parse("relay.example:7800").ok();
+        let punched = GoesOver { to: Carrying::Punched, relay: relay.clone(), ..told.clone() };
+        assert!(punched.to_string().ends_with("directly through both NATs, met by relay relay.example:7800"), "{punched}");
+        let relayed = GoesOver { to: Carrying::Relay, relay, ..told.clone() };
+        assert!(relayed.to_string().ends_with("by way of relay relay.example:7800"), "{relayed}");
         let lost = GoesOver { why: NoUdp::Lost(Duration::from_secs(6)), to: Carrying::Ssh, ..told };
         assert!(lost.to_string().contains("nothing for 6 s") && lost.to_string().contains("ssh"));
     }

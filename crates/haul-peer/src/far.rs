@@ -24,6 +24,7 @@ use crate::carried_far;
 use crate::clock;
 use crate::ports::PortRange;
 use crate::reach::{KEEP_ALIVE, is_heard};
+use crate::relay;
 use crate::ssh::{BOOTSTRAP, ClientHello, RemoteHello};
 use crate::unwinding::ClosesOnPanic;
 
@@ -150,7 +151,11 @@ impl FarSide {
             answer: opening.and_then(|opening| answer(&endpoint, &opening, client)),
             tcp,
             channel: channel.is_some(),
+            meets: hello.meets && channel.is_some(),
         };
+        if let Some(channel) = channel.as_ref().filter(|_| hello.meets) {
+            relay::attend(&endpoint, channel.clone(), over.clone());
+        }
         let inner = Inner {
             endpoint,
             ports,

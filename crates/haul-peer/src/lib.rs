@@ -105,6 +105,7 @@ mod parting;
 mod ports;
 mod programs;
 mod reach;
+mod relay;
 mod rule;
 pub mod secret;
 mod ssh;
@@ -118,7 +119,7 @@ mod unwinding;
 pub use again::Again;
 pub use asking::{Answer, answer, question, sending_words};
 pub use bootstrap::{Bootstrap, Obstacle, ObstacleKind, Sending, Stay};
-pub use carriage::{Carriage, CarriageError, Carrying, GoesOver, NoUdp};
+pub use carriage::{Carriage, CarriageError, Carrying, GoesOver, NoUdp, Relayed};
 pub use carried_clients::carry_clients;
 pub use carried_far::CarrierPort;
 pub use chain::{chain, without_numbers};
@@ -139,6 +140,7 @@ pub use programs::Program;
 pub use reach::{
     Connected, Connector, Host, KEEP_ALIVE, Lifeline, Listener, Lost, ReachError, Unanswered, is_heard, own_address, race,
 };
+pub use relay::{Grant, PROTOCOL as RELAY_PROTOCOL, RelayAsk, RelayReply};
 pub use rule::Rule;
 pub use ssh::{
     BOOTSTRAP, ClientHello, Family, MAX_LINE, RemoteAnswer, RemoteHello, SshCommand, SshEnded, SshError, SshOptions, candidates,

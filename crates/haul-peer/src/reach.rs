@@ -2,6 +2,8 @@
 
 mod error;
 mod lifeline;
+mod meeting;
+mod through_relay;
 mod through_ssh;
 mod to_listener;
 mod ways;
@@ -21,7 +23,7 @@ use haul::{ClientConfig, ConnectError, Connection, Endpoint, Fingerprint, Identi
 use haul_units::Cancel;
 use thiserror::Error;
 
-use crate::carriage::Carrying;
+use crate::carriage::{Carrying, Relayed};
 use crate::chain::chain;
 use crate::clock;
 use crate::keys::{self, Known, KnownHosts};
@@ -123,6 +125,11 @@ impl Connected {
     /// What carries the connection at present.
     pub fn carrying(&self) -> Carrying {
         self.watched.as_ref().map_or(Carrying::Udp, Watched::carrying)
+    }
+
+    /// What has gone by way of a relay, where one carries the connection at present.
+    pub fn relayed(&self) -> Option<Relayed> {
+        self.watched.as_ref()?.relayed(&self.connection)
     }
 
     /// Where the socket is bound to.

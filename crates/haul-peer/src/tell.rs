@@ -39,6 +39,9 @@ pub trait Tell: Send + Sync {
     /// Something else carries the connection from now on.
     fn goes_over(&self, _over: &GoesOver) {}
 
+    /// The relay that was named does not help, for this reason.
+    fn relay_fails(&self, _relay: &DaemonHost, _why: &str) {}
+
     /// Whether the key of a daemon that is met for the first time is to be trusted from now on; none: nobody can be asked, and it is not.
     fn trusts(&self, _host: &DaemonHost, _key: Fingerprint) -> Option<bool> {
         None

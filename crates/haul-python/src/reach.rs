@@ -71,6 +71,7 @@ fn ssh(kwargs: &Bound<'_, PyDict>) -> PyResult<SshOptions> {
         quiet: false,
         verbose: false,
         carriage: Carriage::default(),
+        relay: None,
     })
 }
 

@@ -9,7 +9,7 @@ use haul::Connection;
 use haul_copy::{CLOSE_ABORTED, Purpose, ServerSession, refuse};
 use haul_files::{Access, Asked, Cancel, CopyError, Event, Export, Observer, Report, limit_remembered};
 use haul_peer::keys::{KeyWatch, Rights, Service};
-use haul_peer::{ClosesOnPanic, Guests, StateDir, chain};
+use haul_peer::{ClosesOnPanic, Guests, RELAY_PROTOCOL, Refusal, RelayAsk, StateDir, chain};
 use haul_perf::{Bounds, Told};
 use haul_units::BitRate;
 use tracing::{Span, error, info, info_span, warn};
@@ -17,6 +17,7 @@ use tracing::{Span, error, info, info_span, warn};
 use crate::audit::{self, Audit, Entry, Visit, Way};
 use crate::clock;
 use crate::lock_in::Open;
+use crate::relay::{self, Relaying, Whom};
 use crate::settings::Settings;
 
 /// How long copies may take to save their state when the daemon ends.
@@ -37,6 +38,7 @@ pub struct Clients {
     keys: KeyWatch,
     guests: Guests,
     audit: Arc<Audit>,
+    relay: Option<Arc<Relaying>>,
     present: Mutex<Present>,
     left: Condvar,
 }
@@ -87,14 +89,20 @@ impl Copy {
 
 impl Clients {
     /// Nobody is there.
-    pub fn new(settings: Settings, exports: Vec<Export>, state: StateDir, audit: Arc<Audit>) -> Self {
+    pub fn new(
+        settings: Settings,
+        exports: Vec<Export>,
+        state: StateDir,
+        audit: Arc<Audit>,
+        relay: Option<Arc<Relaying>>,
+    ) -> Self {
         let Settings { limit, describe, guests, .. } = settings;
         let keys = KeyWatch::new(state, CLOSE_ABORTED);
         if let Some(budget) = guests.budget() {
             limit_remembered((budget.as_u64() / NAMES_PART) as usize);
         }
         let (exports, present, left) = (Mutex::new(exports), Mutex::default(), Condvar::new());
-        Self { exports, limit, describe, keys, guests, audit, present, left }
+        Self { exports, limit, describe, keys, guests, audit, relay, present, left }
     }
 
     /// Hears what a client wants, in a thread of its own. It takes a place when it has said so, and is gone if it does not do so in time: the transport sees to that.
@@ -141,16 +149,34 @@ impl Clients {
     }
 
     fn serve(self: &Arc<Self>, number: u64, connection: Connection, cancel: &Cancel, visit: &mut Visit) {
+        let asks_to_relay = connection.protocol().is_some_and(|protocol| protocol == RELAY_PROTOCOL);
+        if let Some(relay) = self.relay.as_ref().filter(|relay| asks_to_relay && relay.whom() == Whom::Anybody) {
+            visit.wants(Service::Relay);
+            let name = connection.peer_key().map_or_else(String::new, |key| key.fingerprint().to_string());
+            return relayed(relay, &name, &connection, cancel, visit);
+        }
         let clients = Arc::clone(self);
         // A copy that may not go on ends in a state that can be resumed.
         let (admitted, _stay) = match self.keys.admit_until(&connection, move |reason| clients.stop(number, reason)) {
             Ok(admitted) => admitted,
             Err(refusal) => {
                 visit.refused(refusal.error.clone());
-                return refuse(connection, &refusal);
+                return if asks_to_relay { relay::refuse(&connection, &refusal) } else { refuse(connection, &refusal) };
             }
         };
         visit.is(&admitted.name);
+        if asks_to_relay {
+            visit.wants(Service::Relay);
+            let refusal = admitted.refuses(Service::Relay).or_else(|| self.relay.is_none().then(no_relay));
+            return match (&self.relay, refusal) {
+                (Some(relay), None) => relayed(relay, &admitted.name, &connection, cancel, visit),
+                (_, refusal) => {
+                    let refusal = refusal.unwrap_or_else(no_relay);
+                    visit.refused(refusal.error.clone());
+                    relay::refuse(&connection, &refusal);
+                }
+            };
+        }
         let exports = visible(&self.exports.lock().unwrap_or_else(PoisonError::into_inner), &admitted.rights);
         // From here on this thread, and those that it starts, do what the client asks for.
         if let Err(error) = below(&exports).lock_in() {
@@ -269,6 +295,28 @@ impl Clients {
 
     fn lock(&self) -> MutexGuard<'_, Present> {
         self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A client that meets somebody here.
+fn relayed(relay: &Relaying, name: &str, connection: &Connection, cancel: &Cancel, visit: &mut Visit) {
+    let granted = |ask: &RelayAsk| {
+        info!(client = name, version = %ask.version, "has a pair of the relay");
+        visit.admitted(&ask.version);
+    };
+    match relay.serve(connection, cancel, granted) {
+        Ok(bytes) => info!(client = name, bytes, "relayed"),
+        Err(refusal) => {
+            warn!(client = name, "turned away: {refusal}");
+            visit.refused(refusal.error);
+        }
+    }
+}
+
+fn no_relay() -> Refusal {
+    Refusal {
+        error: "this daemon does not relay".into(),
+        hint: Some("whoever runs it decides that: haul serve --relay keys".into()),
     }
 }
 

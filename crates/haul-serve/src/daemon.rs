@@ -15,7 +15,7 @@ use haul::{AcceptError, BindError, Endpoint, Fingerprint, Identity, PeerTrust, S
 use haul_copy::PROTOCOL;
 use haul_files::Export;
 use haul_peer::keys::{self, AuthorizedKeys, KeysError};
-use haul_peer::{Family, StateDir, StateError, carry_clients};
+use haul_peer::{Family, RELAY_PROTOCOL, StateDir, StateError, carry_clients};
 use haul_units::Cancel;
 use thiserror::Error;
 use tracing::{error, info, warn};
@@ -23,6 +23,7 @@ use tracing::{error, info, warn};
 use crate::audit::{Audit, AuditError, Entry, Event, Strangers};
 use crate::clients::{self, Clients};
 use crate::lock_in::Locked;
+use crate::relay::{Relaying, Whom};
 use crate::roots::{self, RootsError};
 use crate::settings::Settings;
 use crate::user::{User, UserError};
@@ -69,6 +70,9 @@ pub enum ServeError {
         /// Why.
         source: BindError,
     },
+    /// The port of its relay is not free.
+    #[error("no port for the relay: {0}")]
+    NoRelay(#[source] std::io::Error),
     /// It was up.
     #[error("the socket failed: {0}")]
     Socket(#[source] AcceptError),
@@ -92,6 +96,8 @@ pub fn serve(settings: Settings, cancel: &Cancel, reload: &dyn Fn() -> bool) -> 
     }
     let endpoint = listen(&settings, identity, &state, &audit)?;
     let over = Cancel::new();
+    let relay = settings.relay.map(|relay| Relaying::open(relay, endpoint.local_addr(), &over)).transpose();
+    let relay = relay.map_err(ServeError::NoRelay)?;
     // The UDP port is the daemon; without this one some clients do not get there.
     if let Err(error) = carry_clients(&endpoint, &over) {
         warn!(%error, address = %endpoint.local_addr(), "no TCP: clients come over UDP alone");
@@ -100,6 +106,9 @@ pub fn serve(settings: Settings, cancel: &Cancel, reload: &dyn Fn() -> bool) -> 
         drop_to(user, &state)?;
     }
     info!(address = %endpoint.local_addr(), key = %fingerprint, new_key = new, "listening");
+    if let Some(relay) = &relay {
+        info!(port = relay.port(), for_whom = ?relay.whom(), "relays");
+    }
     roots::tell(&exports);
     audit.write(started(&exports, endpoint.local_addr(), &fingerprint));
     if let Some(advice) = endpoint.buffer_warning() {
@@ -108,7 +117,7 @@ pub fn serve(settings: Settings, cancel: &Cancel, reload: &dyn Fn() -> bool) -> 
     warn_if_nobody_may(&state);
     systemd::notify("READY=1");
     let again = Again { roots: settings.roots.clone(), file: settings.roots_file.clone() };
-    let clients = Arc::new(Clients::new(settings, exports, state, Arc::clone(&audit)));
+    let clients = Arc::new(Clients::new(settings, exports, state, Arc::clone(&audit), relay));
     let began = clock::now();
     let stopped = || Entry::of(Event::Stopped).took(clock::now().saturating_duration_since(began));
     while !cancel.is_cancelled() {
@@ -207,13 +216,17 @@ fn drop_to(user: &User, state: &StateDir) -> Result<(), ServeError> {
 /// On a machine without IPv6, `[::]` means all of IPv4.
 fn listen(settings: &Settings, identity: Identity, state: &StateDir, audit: &Arc<Audit>) -> Result<Endpoint, ServeError> {
     let address = settings.listen;
+    let open_to_anybody = settings.relay.is_some_and(|relay| relay.whom == Whom::Anybody);
+    // Whose key is in no line gets a pair of the relay, and for everything else a refusal that says why.
+    let trust = if open_to_anybody { PeerTrust::Anyone } else { audited(keys::may_handshake(Some(state)), audit) };
     let config = ServerConfig {
         reset_key: keys::reset_key(&identity, "serve", Some(address.ip()), address.port()),
-        protocols: vec![PROTOCOL.to_vec(), haul_perf::PROTOCOL.to_vec()],
+        protocols: vec![PROTOCOL.to_vec(), haul_perf::PROTOCOL.to_vec(), RELAY_PROTOCOL.to_vec()],
         addresses: settings.addresses.clone(),
+        admission: keys::admission(open_to_anybody),
         // A measurement has most, and two for what is said about it. Each costs memory from its first byte on.
         transport: TransportConfig { max_streams: u32::from(haul_perf::MAX_STREAMS) + 2, ..TransportConfig::default() },
-        ..ServerConfig::new(identity, audited(keys::may_handshake(Some(state)), audit))
+        ..ServerConfig::new(identity, trust)
     };
     let on = |ip: IpAddr| Endpoint::listen(SocketAddr::new(ip, address.port()), config.clone());
     let every = address.ip() == IpAddr::from(Ipv6Addr::UNSPECIFIED);

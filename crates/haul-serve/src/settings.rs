@@ -10,6 +10,7 @@ use haul_perf::Told;
 use haul_units::BitRate;
 
 use crate::audit::AuditTo;
+use crate::relay::RelaySettings;
 
 /// What a daemon is to be.
 pub struct Settings {
@@ -31,6 +32,8 @@ pub struct Settings {
     pub guests: Guests,
     /// Where it writes who came. Nowhere by default.
     pub audit: Option<AuditTo>,
+    /// What it is as a relay between two that reach each other no other way. By default it is none.
+    pub relay: Option<RelaySettings>,
     /// How the lines read that a client gets who measures and asks for the server's own output. None by default: there is no such output.
     pub describe: Option<fn(&Told) -> String>,
 }
@@ -48,6 +51,7 @@ impl Settings {
             limit: None,
             guests,
             audit: None,
+            relay: None,
             describe: None,
         }
     }

@@ -13,7 +13,7 @@ use haul_proto::{ClientConfig, ServerConfig};
 
 use crate::clock;
 use crate::connection::Connection;
-use crate::driver::{Handle, Ports, Shared, State, Wanted};
+use crate::driver::{Aside, Handle, Ports, Shared, State, Wanted};
 use crate::error::{AcceptError, BindError, ConnectError};
 use crate::opening::Opening;
 use crate::waiting::{block_on, block_until};
@@ -124,6 +124,12 @@ impl Endpoint {
     /// Ends a carrier, and forgets its address.
     pub fn drop_carrier(&self, carried: SocketAddr) {
         self.shared().carriers.drop_one(carried);
+    }
+
+    /// Datagrams that begin with this mark, sent from this port and received here beside the connections, for instance to learn from a server where a NAT has put the port. No packet of a connection
+    /// may begin like it: the mark's first byte is 64 to 127. Whoever wanted some before gets no more.
+    pub fn aside(&self, mark: [u8; 8]) -> Aside {
+        Aside::of(self.shared(), mark)
     }
 
     /// What to tell the user if the system grants smaller socket buffers than high speed needs: says which setting to change.

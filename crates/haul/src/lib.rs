@@ -50,7 +50,7 @@ mod waiting;
 pub use arriving::MAX_BLOCK;
 pub use blocks::{Block, BlockReceiver, BlockSender, SendBlock};
 pub use connection::Connection;
-pub use driver::PathWay;
+pub use driver::{Aside, PathWay};
 pub use endpoint::Endpoint;
 pub use error::{AcceptError, BindError, ConnectError, ConnectionError, StreamError};
 pub use opening::Opening;

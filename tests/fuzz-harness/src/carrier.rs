@@ -1,6 +1,6 @@
 //! What a lane of a carrier brings: any bytes, read in pieces of any size.
 
-use haul_carrier::{Frame, Frames, MAX_SEGMENTS, MAX_TRAIN_BYTES};
+use haul_carrier::{Frame, Frames, MAX_SAID_BYTES, MAX_SEGMENTS, MAX_TRAIN_BYTES};
 
 /// The first byte says how large the pieces are. Whatever the pieces, the same frames are found, in bounded memory.
 pub fn carrier(input: &[u8]) {
@@ -29,6 +29,10 @@ fn found(stream: &[u8], piece: usize) -> (Vec<(usize, usize)>, bool) {
                 Ok(Some(Frame::CallBack { port })) => {
                     assert_ne!(port, 0);
                     sizes.push((0, 0));
+                }
+                Ok(Some(Frame::Said(words))) => {
+                    assert!(words.len() <= MAX_SAID_BYTES);
+                    sizes.push((words.len(), 0));
                 }
                 Ok(Some(Frame::Ping | Frame::Pong { .. } | Frame::Unknown)) => sizes.push((0, 0)),
                 Err(_) => return (sizes, false),

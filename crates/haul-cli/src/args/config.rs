@@ -28,7 +28,7 @@ pub enum ConfigCommand {
 }
 
 const CONFIG_AFTER_HELP: &str = "\
-Keys: remote-haul, bootstrap, transport, udp-port, mode, limit, paths, dead-after, reconnect, retries, on-success, on-failure.
+Keys: remote-haul, bootstrap, transport, relay, udp-port, mode, limit, paths, dead-after, reconnect, retries, on-success, on-failure.
 
 Example of a file:
   [defaults]

@@ -9,7 +9,7 @@ use clap::builder::RangedI64ValueParser;
 use haul::{ControllerChoice, PATHS_MAX, Via};
 use haul_copy::Sum;
 use haul_files::{Delete, Keep, Options, Same};
-use haul_peer::{Carriage, Family, LimitByHours, SshOptions};
+use haul_peer::{Carriage, DaemonHost, Family, LimitByHours, SshOptions};
 
 use super::mode::ModeParser;
 use super::{BootstrapArgs, FileArgs, PortRange, SilenceArgs};
@@ -339,6 +339,9 @@ pub struct UsualSshArgs {
     /// What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes
     #[arg(long, value_name = "WAY", default_value_t, hide_default_value = true)]
     pub transport: Carriage,
+    /// `haul serve --relay` by which the two sides meet where NATs let UDP in at neither, and which forwards what passes no other way
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = DaemonHost::parse)]
+    pub relay: Option<DaemonHost>,
 }
 
 /// Paths that leave by interfaces are UDP's: what carries around it leaves as the routing table says.
@@ -360,6 +363,7 @@ impl SshArgs {
             option: usual.option,
             remote_haul: usual.remote_haul,
             carriage: usual.transport,
+            relay: usual.relay,
             bootstrap: None,
             quiet,
             verbose,

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use haul::ControllerChoice;
-use haul_peer::{Carriage, Family, SshOptions};
+use haul_peer::{Carriage, DaemonHost, Family, SshOptions};
 
 use super::mode::ModeParser;
 use super::{BootstrapArgs, PortRange, STREAM_MODE, SilenceArgs};
@@ -74,6 +74,9 @@ pub struct RshArgs {
     /// What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes
     #[arg(long, value_name = "WAY", default_value_t, hide_default_value = true)]
     pub transport: Carriage,
+    /// `haul serve --relay` by which the two sides meet where NATs let UDP in at neither, and which forwards what passes no other way
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = DaemonHost::parse)]
+    pub relay: Option<DaemonHost>,
     #[command(flatten)]
     pub silence: SilenceArgs,
     /// Directory of haul's own keys; not used with ssh
@@ -226,6 +229,7 @@ impl RshArgs {
             quiet: self.quiet,
             verbose: self.verbose > 0,
             carriage: self.transport,
+            relay: self.relay.clone(),
         }
     }
 

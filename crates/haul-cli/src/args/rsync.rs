@@ -27,6 +27,9 @@ pub struct RsyncArgs {
     /// What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes
     #[arg(long, value_name = "WAY")]
     pub transport: Option<OsString>,
+    /// `haul serve --relay` by which the two sides meet where NATs let UDP in at neither, and which forwards what passes no other way
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub relay: Option<OsString>,
     /// Give the connection up when nothing has come from the other side for so long (90)
     #[arg(long, value_name = "SECONDS")]
     pub dead_after: Option<OsString>,

@@ -7,7 +7,7 @@ use clap::Args;
 use haul::Announced;
 use haul_files::Export;
 use haul_peer::DAEMON_PORT;
-use haul_serve::parse_root;
+use haul_serve::{Whom, parse_root};
 
 use super::{AuditArgs, GuestArgs, Limit};
 
@@ -23,7 +23,7 @@ pub struct ServeArgs {
     ///
     /// What clients write belongs to the daemon's user and has no set-id bits, whatever they ask for with `haul cp -p`; with `:rw,owners` they choose both, as far as
     /// the daemon's user may.
-    #[arg(long = "root", value_name = "NAME=PATH[:rw[,owners]]", required_unless_present = "roots_file", value_parser = parse_root)]
+    #[arg(long = "root", value_name = "NAME=PATH[:rw[,owners]]", required_unless_present_any = ["roots_file", "relay"], value_parser = parse_root)]
     pub roots: Vec<Export>,
     /// File of more roots, `NAME=PATH[:rw[,owners]]` a line; read again on SIGHUP
     #[arg(long, value_name = "FILE")]
@@ -57,6 +57,21 @@ pub struct ServeArgs {
     /// What is written down about them.
     #[command(flatten)]
     pub audit: AuditArgs,
+    /// Let two machines behind NATs meet here, and forward between them what passes no other way: for keys that are authorised, or for anybody
+    ///
+    /// They say so with `haul cp --relay THISHOST ..`. What is forwarded is encrypted between the two; the relay has no key to it. It forwards between the two ends of a pair alone, which have both
+    /// shown that they belong to it.
+    #[arg(long, value_name = "keys|anybody", value_parser = whom)]
+    pub relay: Option<Whom>,
+    /// UDP port of the relay; the one after that of --listen unless it is said
+    #[arg(long, value_name = "PORT", requires = "relay", value_parser = clap::value_parser!(u16).range(1..))]
+    pub relay_port: Option<u16>,
+    /// Pairs that the relay serves at once; of these a quarter may be of one key or from one address
+    #[arg(long, value_name = "NUMBER", requires = "relay", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
+    pub relay_pairs: u16,
+    /// Limit what the relay forwards of each pair; a bare number is in Kbit/s
+    #[arg(long, value_name = "LIMIT", requires = "relay")]
+    pub relay_limit: Option<Limit>,
     /// Log warnings and errors only
     #[arg(short, long)]
     pub quiet: bool,
@@ -70,6 +85,15 @@ impl ServeArgs {
     pub fn announced(&self) -> Announced {
         let told = self.addresses.iter().filter_map(|address| address.0).collect();
         if self.addresses.is_empty() { Announced::Interfaces } else { Announced::These(told) }
+    }
+}
+
+/// Whom the relay serves.
+fn whom(text: &str) -> Result<Whom, &'static str> {
+    match text {
+        "keys" => Ok(Whom::Keys),
+        "anybody" => Ok(Whom::Anybody),
+        _ => Err("write keys or anybody"),
     }
 }
 
@@ -103,6 +127,7 @@ Examples:
   haul serve --root pub=/srv/pub --root inbox=/srv/inbox:rw
   haul key authorize SHA256:... --name alice      on this machine, with what `haul key show` prints on hers
   haul cp haul://thishost/pub/file .              on hers
+  haul serve --relay keys                         lets authorised keys meet: haul cp --relay thishost file host:
 
 Keys are looked at all the time: a connection ends within a second when its key is revoked or confined otherwise. SIGHUP has --roots-file read again, connections go on. To run it under systemd, use Type=notify; SIGTERM ends it cleanly. Where the kernel has Landlock, the daemon locks itself in to its roots and its state directory. Logs go to standard error; HAUL_LOG says what of them.";
 

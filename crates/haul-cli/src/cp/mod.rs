@@ -44,7 +44,8 @@ pub fn run(args: &CpArgs, line: &CommandLine) -> Result<Exit, Failure> {
         Err(PlanError::Operand(OperandError::NoRoot(address))) => return Err(no_root(args, &address)),
         Err(PlanError::BothRemote { direct: Some(direct), is_here: false, source_name }) => {
             // The login is here and the copy there: each gets its own options.
-            let of_copy = |arg: &clap::Arg| arg.get_help_heading().is_none() || arg.get_id() == "transport";
+            let of_copy =
+                |arg: &clap::Arg| arg.get_help_heading().is_none() || matches!(arg.get_id().as_str(), "transport" | "relay");
             let command = direct.command(&args.ssh_options(), &line.options::<CpArgs>(of_copy));
             let error = PlanError::BothRemote { direct: None, is_here: false, source_name };
             return Err(Failure::new(error).hint(by_command(&command)));
@@ -199,9 +200,10 @@ impl<'a> Copy<'a> {
             NotCopied::Copy(error) => failure::explain(host, &error, no_resume),
             broken => failure::resumable(format!("{host}: {broken}"), no_resume),
         });
-        let Copied { report, path, paths, verdict, mut advice } = copied.map_err(Ended::Failed)?;
+        let Copied { report, path, paths, verdict, carried, mut advice } = copied.map_err(Ended::Failed)?;
         self.advice.append(&mut advice);
         (self.outcome.verdict, self.outcome.path, self.outcome.paths) = (verdict, path, paths);
+        self.outcome.carried = Some(carried);
         self.account(&report);
         Ok(())
     }

@@ -21,6 +21,7 @@ impl From<ServeError> for Failure {
             ServeError::NotOpened { source, .. } => Self::new(chain(&source)).hint(
                 "is another daemon running, or is the port below 1024, which takes root? Name another address or port with --listen ADDR:PORT",
             ),
+            ServeError::NoRelay(_) => Self::new(error).hint("its UDP port is the one after the daemon's; name another one with --relay-port PORT"),
             ServeError::Socket(_) => Self::new(error),
         }
     }

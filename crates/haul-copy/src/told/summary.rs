@@ -6,6 +6,7 @@ use haul_files::{Report, Verified};
 use haul_units::{BitRate, Bytes, Ratio, milliseconds};
 use serde_json::{Value, json};
 
+use crate::copier::Carried;
 use crate::paths::OnePath;
 use crate::telemetry::PathReport;
 
@@ -25,6 +26,8 @@ pub struct Outcome {
     pub paths: Vec<OnePath>,
     /// What limited the speed of the last copy.
     pub verdict: String,
+    /// What carried the last copy.
+    pub carried: Option<Carried>,
     /// Time until the connections were there: ssh's login, mostly. It is no part of `report.elapsed`.
     pub login: Duration,
     /// Nothing was done, only looked at.
@@ -60,6 +63,7 @@ impl Outcome {
 
     /// As the last event of `--json`; `error` says why nothing could be done, if so.
     pub fn to_json(&self, status: u8, error: Option<&str>) -> Value {
+        let relayed = self.carried.as_ref().and_then(|carried| carried.relayed.as_ref());
         json!({
             "event": "summary",
             "exit_status": status,
@@ -84,6 +88,9 @@ impl Outcome {
             "login_s": self.login.as_secs_f64(),
             "rate_bps": self.rate().as_bps(),
             "verdict": self.verdict,
+            "carried_by": self.carried.as_ref().map(|carried| carried.by.to_string()),
+            "relay": relayed.map(|relayed| relayed.by.to_string()),
+            "relayed_bytes": relayed.map(|relayed| relayed.bytes.as_u64()),
             "error": error,
             "path": self.path,
             "paths": self.paths,

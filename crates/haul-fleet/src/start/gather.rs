@@ -275,6 +275,7 @@ fn order(spec: &StartSpec, by: By, hosts: &[HostSpec], own_key: Fingerprint, cal
         remembered: None,
         opening: None,
         carries: false,
+        meets: false,
     };
     let text = |word: &OsString| word.to_string_lossy().into_owned();
     let host = |host: &HostSpec| OrderHost {

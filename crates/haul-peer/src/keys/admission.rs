@@ -71,5 +71,6 @@ const fn words(service: Service) -> &'static str {
         Service::Perf => "measuring",
         Service::Proxy => "this proxy",
         Service::Pipe => "this pipe",
+        Service::Relay => "relaying",
     }
 }

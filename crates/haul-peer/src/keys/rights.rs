@@ -3,7 +3,7 @@
 //! ```text
 //! root=pub,ro,from=10.0.0.0/8,expires=2026-12-31 SHA256:..  alice
 //! ```
-//! A line without options allows everything that the daemons and listeners here offer. One that names a service (`cp`, `perf`, `proxy`, `pipe`) allows what it names and no other; an
+//! A line without options allows everything that the daemons and listeners here offer. One that names a service (`cp`, `perf`, `proxy`, `pipe`, `relay`) allows what it names and no other; an
 //! option that is about one service names it. What cannot be understood is an error, never ignored: it may have been meant to confine.
 
 use std::fmt;
@@ -35,7 +35,7 @@ pub enum RightsError {
     #[error("`{0}` is no option of a key")]
     Unknown(String),
     /// A service that there is not.
-    #[error("`{0}` is none of cp, perf, proxy and pipe")]
+    #[error("`{0}` is none of cp, perf, proxy, pipe and relay")]
     NoService(String),
     /// A target of `proxy=`.
     #[error(transparent)]
@@ -62,6 +62,8 @@ pub enum Service {
     Proxy,
     /// The standard streams of `haul pipe -l`.
     Pipe,
+    /// Meeting somebody by a daemon's relay.
+    Relay,
 }
 
 /// What one key may do.
@@ -92,7 +94,7 @@ impl Rights {
         let is_meant = match service {
             Service::Copy => copies,
             Service::Proxy => proxies,
-            Service::Perf | Service::Pipe => false,
+            Service::Perf | Service::Pipe | Service::Relay => false,
         };
         is_all || is_meant || self.services.contains(&service)
     }
@@ -180,8 +182,7 @@ impl fmt::Display for Rights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
         let listed = |items: &mut dyn Iterator<Item = String>| items.collect::<Vec<_>>().join(", ");
-        let everything =
-            [Service::Copy, Service::Perf, Service::Proxy, Service::Pipe].into_iter().all(|service| self.allows(service));
+        let everything = Service::ALL.into_iter().all(|service| self.allows(service));
         if everything && self.targets.is_empty() {
             parts.push("everything".to_owned());
         } else {
@@ -199,6 +200,9 @@ impl fmt::Display for Rights {
             if self.allows(Service::Pipe) {
                 parts.push("pipe".to_owned());
             }
+            if self.allows(Service::Relay) {
+                parts.push("relay".to_owned());
+            }
         }
         if !self.from.is_empty() {
             parts.push(format!("from {}", listed(&mut self.from.iter().map(Network::to_string))));
@@ -210,12 +214,16 @@ impl fmt::Display for Rights {
 }
 
 impl Service {
+    /// All of them.
+    const ALL: [Self; 5] = [Self::Copy, Self::Perf, Self::Proxy, Self::Pipe, Self::Relay];
+
     const fn word(self) -> &'static str {
         match self {
             Self::Copy => "cp",
             Self::Perf => "perf",
             Self::Proxy => "proxy",
             Self::Pipe => "pipe",
+            Self::Relay => "relay",
         }
     }
 }
@@ -224,8 +232,7 @@ impl FromStr for Service {
     type Err = RightsError;
 
     fn from_str(text: &str) -> Result<Self, RightsError> {
-        let all = [Self::Copy, Self::Perf, Self::Proxy, Self::Pipe];
-        let found = all.into_iter().find(|service| service.word() == text);
+        let found = Self::ALL.into_iter().find(|service| service.word() == text);
         found.ok_or_else(|| RightsError::NoService(text.to_owned()))
     }
 }
@@ -247,7 +254,7 @@ mod tests {
     #[test]
     fn a_key_without_options_may_do_everything() {
         let all = Rights::default();
-        for service in [Service::Copy, Service::Perf, Service::Proxy, Service::Pipe] {
+        for service in Service::ALL {
             assert!(all.allows(service));
         }
         assert!(all.sees("any") && !all.read_only && all.is_everything());

@@ -12,6 +12,7 @@ use data_encoding::BASE64;
 use haul::{ClientConfig, Connection, ControllerChoice, Endpoint, Fingerprint, Identity, Opening, TransportConfig};
 
 use super::lifeline::{KEEP_ALIVE, Routes};
+use super::meeting::RelayWay;
 use super::ways::{SILENT, SshWay, TcpWay, Watched, Ways};
 use super::{Connected, Connector, Judge, Listener, Lost, NO_ANSWER, ReachError, race, unanswered};
 use crate::bootstrap::Bootstrap;
@@ -68,7 +69,7 @@ impl Connector {
             Some(opening) => {
                 let endpoint = bound_for(&addresses, self.bind).map_err(lost)?;
                 let around = self.around(&endpoint, host, &remote, &addresses);
-                let (connection, watched) = self.meet(&endpoint, &addresses, opening, around, &ssh, &what)?;
+                let (connection, watched) = self.begin(&endpoint, &addresses, opening, around, &ssh, &what)?;
                 (connection, watched, endpoint)
             }
             None if matches!(self.ssh.carriage, Carriage::Tcp | Carriage::Ssh) => {
@@ -98,13 +99,7 @@ impl Connector {
     }
 
     /// The ways around UDP that the far side knows and this side may take.
-    fn around(
-        &self,
-        endpoint: &Endpoint,
-        host: &SshHost,
-        remote: &RemoteHello,
-        addresses: &[SocketAddr],
-    ) -> (Option<TcpWay>, Option<SshWay>) {
+    fn around(&self, endpoint: &Endpoint, host: &SshHost, remote: &RemoteHello, addresses: &[SocketAddr]) -> Around {
         let may = |carriage| matches!(self.ssh.carriage, Carriage::Auto) || self.ssh.carriage == carriage;
         let port = remote.tcp.as_ref().filter(|_| may(Carriage::Tcp)).and_then(|of_tcp| Some((of_tcp.port, of_tcp.name()?)));
         let tcp = port.map(|(port, name)| {
@@ -117,17 +112,19 @@ impl Connector {
             let (at, carrier) = endpoint.carry(peer);
             SshWay { carrier, at, port: endpoint.local_addr().port() }
         });
-        tracing::debug!(%host, tcp = tcp.is_some(), channel = channel.is_some(), "ways around UDP");
-        (tcp, channel)
+        let meets = remote.meets && channel.is_some() && self.ssh.carriage == Carriage::Auto;
+        let relay = if meets { self.by_relay(endpoint) } else { None };
+        tracing::debug!(%host, tcp = tcp.is_some(), channel = channel.is_some(), relay = relay.is_some(), "ways around UDP");
+        Around { tcp, channel, relay }
     }
 
     /// Goes on with a connection that is opened already, over what is to carry it.
-    fn meet(
+    fn begin(
         &self,
         endpoint: &Endpoint,
         addresses: &[SocketAddr],
         mut opening: Opening,
-        (tcp, channel): (Option<TcpWay>, Option<SshWay>),
+        Around { tcp, channel, relay }: Around,
         ssh: &Arc<Mutex<SshSession>>,
         what: &str,
     ) -> Result<(Connection, Option<Watched>), ReachError> {
@@ -170,6 +167,7 @@ impl Connector {
                 udp: if carriage == Carriage::Auto { usable(endpoint, addresses) } else { Vec::new() },
                 tcp,
                 channel,
+                relay,
                 host: what.rsplit_once(':').map_or(what, |(host, _)| host).to_owned(),
                 ports,
                 rtt,
@@ -227,8 +225,16 @@ impl Connector {
             remembered: self.transport.remembered.map(SavedPath::from),
             opening: Some(BASE64.encode(&opening.bytes())),
             carries: self.ssh.carriage != Carriage::Udp,
+            meets: self.ssh.carriage == Carriage::Auto && self.ssh.relay.is_some(),
         }
     }
+}
+
+/// What there is where UDP does not pass.
+struct Around {
+    tcp: Option<TcpWay>,
+    channel: Option<SshWay>,
+    relay: Option<RelayWay>,
 }
 
 /// Where there is no address for UDP at all.

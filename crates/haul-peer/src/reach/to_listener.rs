@@ -71,7 +71,8 @@ impl Connector {
             return Ok((connection, endpoint, Some(watched)));
         }
         let Some(way) = opening.join().unwrap_or_default() else { return Err(Lost::NoAnswer) };
-        let over = GoesOver { host: host.to_string(), to: Carrying::Tcp, why: NoUdp::Silent, ports: only(host.port) };
+        let over =
+            GoesOver { host: host.to_string(), to: Carrying::Tcp, why: NoUdp::Silent, ports: only(host.port), relay: None };
         let connected = self.over_tcp(host, endpoint, way, config)?;
         self.told().goes_over(&over);
         Ok(connected)
@@ -101,6 +102,7 @@ impl Connector {
             udp: if self.ssh.carriage == Carriage::Auto { udp.to_vec() } else { Vec::new() },
             tcp: Some(way),
             channel: None,
+            relay: None,
             host: host.to_string(),
             ports: only(host.port),
             rtt: None,

@@ -1,12 +1,15 @@
 //! The ways around UDP to the far side of ssh, and when they are taken.
 //!
 //! ```text
-//!   UDP  -- nothing heard -->  UDP, once the far side has sent some  -- else -->  TCP, if a lane opens  -- else -->  ssh's channel, if the far side answers there
-//!    ^                                                                                                                     |
-//!    '-------------------------------------- nothing heard there either ---------------------------------------------------'
+//!   UDP  -- nothing heard -->  UDP, once the far side has sent some  -- else -->  UDP, once both have, met by a relay, or by way of it  -- else -->  TCP, if a lane opens  --.
+//!    ^                                                                                                                                                                  else
+//!    '-------------------------------------- nothing heard there either ------------------------------------ ssh's channel, if the far side answers there  <--------------'
 //! ```
 //! A firewall before the far side may let in only what answers to something that left. So the far side is asked, by ssh's channel, to send a datagram to the port that this side sends from; what follows
 //! from there passes.
+//!
+//! Where a NAT is before each of them, a relay that both can reach tells each where the other one is seen, and both send at the same time (`meeting.rs`). Where the NATs give each peer another port,
+//! that does not meet, and the relay forwards what both send to it.
 //!
 //! A way is taken only when the far side has answered on it, so an outage of the whole network changes nothing: the connection waits for UDP, as it does without other ways. It stays the same connection; what was on
 //! its way over UDP is sent again.
@@ -21,11 +24,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul::carrier::{Carrier, Lane, tcp};
-use haul::{Connection, Endpoint, Identity};
+use haul::{Bytes, Connection, Endpoint, Identity};
 use haul_units::Cancel;
 
-use crate::carriage::{Carrying, GoesOver, NoUdp};
+use super::meeting::{BothThere, RelayWay};
+use crate::carriage::{Carrying, GoesOver, NoUdp, Relayed};
 use crate::clock;
+use crate::operand::DaemonHost;
 use crate::ports::PortRange;
 use crate::ssh::SshSession;
 use crate::tell::Tell;
@@ -48,6 +53,8 @@ const OPEN: Duration = Duration::from_millis(2500);
 const CALLED_AT: usize = 2;
 /// How much longer than a round trip an answer may take then.
 const CALLED: Duration = Duration::from_millis(200);
+/// How much longer than a round trip both sides knock at each other's NAT.
+const KNOCKED: Duration = Duration::from_secs(1);
 /// Pause between two rounds in which no way opened.
 const PAUSE: Duration = Duration::from_secs(3);
 /// TCP connections at first, and at most.
@@ -166,6 +173,7 @@ pub(super) struct Ways {
     pub(super) udp: Vec<SocketAddr>,
     pub(super) tcp: Option<TcpWay>,
     pub(super) channel: Option<SshWay>,
+    pub(super) relay: Option<RelayWay>,
     pub(super) host: String,
     pub(super) ports: PortRange,
     /// Of ssh's own connection.
@@ -180,8 +188,8 @@ impl Ways {
     /// Looks after the connection until it is over, or what is given back is dropped.
     pub(super) fn watch(self, begins_over: Carrying) -> Watched {
         let dropped = Cancel::new();
-        let now = Arc::new(Mutex::new(begins_over));
-        let watched = Watched { dropped: dropped.clone(), carrying: Arc::clone(&now) };
+        let now = Arc::new(Mutex::new(Now { carrying: begins_over, relay: None }));
+        let watched = Watched { dropped: dropped.clone(), now: Arc::clone(&now) };
         let started = thread::Builder::new().name("haul-ways".to_owned()).spawn(move || {
             let growth = (begins_over == Carrying::Tcp).then(Growth::default);
             let mut watch = Watch {
@@ -207,20 +215,51 @@ impl Ways {
 /// A connection that is looked after; dropped, it is no longer.
 pub(super) struct Watched {
     dropped: Cancel,
-    carrying: Arc<Mutex<Carrying>>,
+    now: Arc<Mutex<Now>>,
+}
+
+/// What carries a connection.
+struct Now {
+    carrying: Carrying,
+    relay: Option<Relaying>,
+}
+
+/// A relay that does.
+struct Relaying {
+    by: DaemonHost,
+    /// What the connection had moved before.
+    before_bytes: u64,
+    /// Keeps the relay's pair.
+    _kept: Box<dyn Send>,
 }
 
 impl Watched {
     /// What carries the connection.
     pub(super) fn carrying(&self) -> Carrying {
-        *self.carrying.lock().unwrap_or_else(PoisonError::into_inner)
+        self.now.lock().unwrap_or_else(PoisonError::into_inner).carrying
+    }
+
+    /// What a relay has carried, if one does.
+    pub(super) fn relayed(&self, connection: &Connection) -> Option<Relayed> {
+        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let relay = now.relay.as_ref()?;
+        Some(Relayed { by: relay.by.clone(), bytes: Bytes(moved_bytes(connection).saturating_sub(relay.before_bytes)) })
     }
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
         self.dropped.cancel();
+        // The relay hears of the end before this program may have ended.
+        let relay = self.now.lock().unwrap_or_else(PoisonError::into_inner).relay.take();
+        drop(relay);
     }
+}
+
+/// UDP payload, both ways.
+fn moved_bytes(connection: &Connection) -> u64 {
+    let stats = connection.stats();
+    stats.sent.as_u64() + stats.received.as_u64()
 }
 
 struct Watch {
@@ -237,7 +276,7 @@ struct Watch {
     /// The connection's user has gone.
     dropped: Cancel,
     /// What its user is told: `carrying`.
-    now: Arc<Mutex<Carrying>>,
+    now: Arc<Mutex<Now>>,
 }
 
 impl Watch {
@@ -250,6 +289,11 @@ impl Watch {
             }
             self.grow();
         }
+    }
+
+    /// Whether datagrams go from here to the peer and to nobody else.
+    const fn is_direct(&self) -> bool {
+        matches!(self.carrying, Carrying::Udp | Carrying::Punched)
     }
 
     fn is_over(&self) -> bool {
@@ -268,7 +312,7 @@ impl Watch {
         let silence = self.ways.connection.stats().silence.max(self.acknowledged.1.elapsed());
         if !self.heard && silence + LOOK < since {
             self.heard = true;
-            if self.carrying == Carrying::Udp {
+            if self.is_direct() {
                 self.udp = Some(self.ways.connection.remote_addr());
             }
         }
@@ -287,13 +331,16 @@ impl Watch {
     /// Takes another way, if one opens.
     fn go_over(&mut self, silence: Duration) -> bool {
         let order: &[Carrying] = match self.carrying {
-            Carrying::Udp => &[Carrying::Tcp, Carrying::Ssh],
+            Carrying::Udp | Carrying::Punched => &[Carrying::Tcp, Carrying::Ssh],
             // The same once more, by connections from where this host is by now.
-            Carrying::Tcp => &[Carrying::Tcp, Carrying::Ssh, Carrying::Udp],
+            Carrying::Tcp | Carrying::Relay => &[Carrying::Tcp, Carrying::Ssh, Carrying::Udp],
             Carrying::Ssh => &[Carrying::Tcp, Carrying::Udp],
         };
         let before = clock::now();
         if self.carrying == Carrying::Udp && self.udp.is_none() && self.is_called_back() {
+            return true;
+        }
+        if (self.is_direct() || self.carrying == Carrying::Relay) && self.is_met(before) {
             return true;
         }
         for &to in order {
@@ -311,9 +358,9 @@ impl Watch {
             tracing::debug!(?to, ?why, "goes over");
             self.ways.connection.redirect(at);
             if to != self.carrying {
-                self.ways.tell.goes_over(&GoesOver { host, to, why, ports });
+                self.ways.tell.goes_over(&GoesOver { host, to, why, ports, relay: None });
             }
-            *self.now.lock().unwrap_or_else(PoisonError::into_inner) = to;
+            self.set_now(Now { carrying: to, relay: None });
             (self.carrying, self.began, self.heard) = (to, clock::now(), false);
             self.acknowledged.1 = clock::now();
             self.growth = (to == Carrying::Tcp).then(Growth::default);
@@ -344,7 +391,7 @@ impl Watch {
                     continue;
                 }
                 let (host, ports) = (self.ways.host.clone(), self.ways.ports);
-                self.ways.tell.goes_over(&GoesOver { host, to: Carrying::Udp, why: NoUdp::Inbound, ports });
+                self.ways.tell.goes_over(&GoesOver { host, to: Carrying::Udp, why: NoUdp::Inbound, ports, relay: None });
                 (self.heard, self.udp) = (true, Some(at));
                 return true;
             }
@@ -352,9 +399,103 @@ impl Watch {
         false
     }
 
+    /// Has both sides meet by a relay, if one was named, and goes on as directly as possible; whether the peer is heard then, or where it was.
+    fn is_met(&mut self, before: Instant) -> bool {
+        let Some((channel, ssh)) = self.ways.channel.as_ref().zip(self.ways.ssh.upgrade()) else { return false };
+        let Some(way) = self.ways.relay.as_mut() else { return false };
+        if let Err(error) = channel.open(&ssh) {
+            tracing::debug!(%error, "no channel");
+            return false;
+        }
+        drop(ssh);
+        let mut there = match way.meet(&channel.carrier) {
+            Ok(there) => there,
+            Err(error) => {
+                self.ways.tell.relay_fails(&way.by, &error.to_string());
+                return false;
+            }
+        };
+        let by = way.by.clone();
+        if self.is_over() || self.is_heard_again(before) {
+            if let Some(way) = &mut self.ways.relay {
+                way.give_up(there);
+            }
+            return true;
+        }
+        let to = if let Some(at) = self.is_let_through(&mut there) {
+            (self.udp, self.carrying) = (Some(at), Carrying::Punched);
+            if let Some(way) = &mut self.ways.relay {
+                way.give_up(there);
+            }
+            self.set_now(Now { carrying: Carrying::Punched, relay: None });
+            Carrying::Punched
+        } else {
+            let before_bytes = moved_bytes(&self.ways.connection);
+            let is_forwarded = self.is_heard_at(there.relay());
+            let Some(way) = &mut self.ways.relay else { return false };
+            if !is_forwarded {
+                way.give_up(there);
+                self.ways.tell.relay_fails(&by, "nothing comes through the NATs, and nothing by way of it");
+                self.go_back();
+                return false;
+            }
+            let relaying = Relaying { by: by.clone(), before_bytes, _kept: way.stay(there) };
+            self.carrying = Carrying::Relay;
+            self.set_now(Now { carrying: Carrying::Relay, relay: Some(relaying) });
+            Carrying::Relay
+        };
+        self.heard = true;
+        let (host, ports) = (self.ways.host.clone(), self.ways.ports);
+        self.ways.tell.goes_over(&GoesOver { host, to, why: NoUdp::Inbound, ports, relay: Some(by) });
+        true
+    }
+
+    /// Where datagrams were answered, or where they were tried first.
+    fn go_back(&self) {
+        if let Some(at) = self.udp.or_else(|| self.ways.udp.first().copied()) {
+            self.ways.connection.redirect(at);
+        }
+    }
+
+    /// Knocks at the far side's NAT while the far side knocks at ours; where it is heard, if it is.
+    fn is_let_through(&mut self, there: &mut BothThere) -> Option<SocketAddr> {
+        let wait = self.ways.rtt.unwrap_or(USUAL_RTT) + KNOCKED;
+        let (mut at, began) = (there.seen, clock::now());
+        self.ways.connection.redirect(at);
+        while began.elapsed() < wait && !self.is_over() {
+            there.knock(at);
+            // Its NAT may have given it another port for us than for the relay.
+            if let Some(from) = there.is_knocked_at(LOOK / 10).filter(|from| *from != at) {
+                at = from;
+                self.ways.connection.redirect(at);
+            }
+            if self.silence() < began.elapsed() {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// Whether the peer is heard there.
+    fn is_heard_at(&mut self, at: SocketAddr) -> bool {
+        let began = clock::now();
+        self.ways.connection.redirect(at);
+        while began.elapsed() < OPEN && !self.is_over() {
+            thread::park_timeout(LOOK / 5);
+            if self.silence() < began.elapsed() {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn set_now(&self, now: Now) {
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+
     /// Whether the peer has been heard where it was, since then. Where the whole network was away, TCP may be back a little before UDP is tried again.
     fn is_heard_again(&mut self, before: Instant) -> bool {
-        let until = clock::now() + if self.udp.is_some() && self.carrying == Carrying::Udp { PROBED } else { Duration::ZERO };
+        let until = clock::now() + if self.udp.is_some() && self.is_direct() { PROBED } else { Duration::ZERO };
         while clock::now() < until && before.elapsed() <= self.silence() && !self.is_over() {
             thread::park_timeout(LOOK);
         }
@@ -365,6 +506,8 @@ impl Watch {
     fn open(&mut self, to: Carrying) -> Option<(SocketAddr, Option<bool>)> {
         match to {
             Carrying::Udp => Some((self.udp.or_else(|| self.ways.udp.first().copied())?, None)),
+            // These are met for, before any of the others.
+            Carrying::Punched | Carrying::Relay => None,
             Carrying::Tcp => {
                 let way = self.ways.tcp.as_mut()?;
                 let opened = match way.carrier.lanes() {

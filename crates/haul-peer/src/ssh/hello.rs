@@ -115,6 +115,9 @@ pub struct ClientHello {
     /// Whether the client knows the ways around UDP, and wants them opened.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub carries: bool,
+    /// Whether it may say where to meet it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub meets: bool,
 }
 
 /// What the far side answers.
@@ -159,6 +162,9 @@ pub struct RemoteHello {
     /// Whether frames of a carrier may follow on this channel.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub channel: bool,
+    /// Whether it comes to meetings that it is told of there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub meets: bool,
 }
 
 /// Why no answer was found.
@@ -269,6 +275,7 @@ mod tests {
             answer: None,
             tcp: None,
             channel: false,
+            meets: false,
         })
     }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::Family;
 use crate::bootstrap::Bootstrap;
 use crate::carriage::Carriage;
+use crate::operand::DaemonHost;
 
 /// How ssh is to be called; the default is as a user calls it who gives no options.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,4 +35,6 @@ pub struct SshOptions {
     pub verbose: bool,
     /// What is to carry the connection once it has logged in, or that with a daemon.
     pub carriage: Carriage,
+    /// A daemon by which the two sides meet where UDP reaches neither from outside; none, unless it is said.
+    pub relay: Option<DaemonHost>,
 }

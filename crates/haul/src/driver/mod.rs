@@ -19,6 +19,7 @@
 
 mod announcing;
 mod answers;
+mod aside;
 mod calls;
 mod carriers;
 mod ecn;
@@ -27,6 +28,7 @@ mod handle;
 mod held;
 mod inward;
 mod link;
+mod marks;
 mod naps;
 mod open;
 mod porter;
@@ -40,6 +42,7 @@ mod timers;
 mod watching;
 mod ways;
 
+pub use aside::Aside;
 pub(crate) use carriers::is_carried;
 pub(crate) use handle::Handle;
 pub(crate) use link::Link;

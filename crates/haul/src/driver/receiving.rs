@@ -122,15 +122,20 @@ impl Receiver {
     }
 
     fn take(&mut self, taken: Time, received: Received<'_>) {
-        if let Some(link) = self.known(received.train) {
-            self.feed(&link, taken, received);
+        let Received { from, to, ecn, train, segment_bytes, waited } = received;
+        let ours = self.shared.marks.cut(from, train, segment_bytes);
+        let Some(train) = train.get_mut(..ours) else { return };
+        if let Some(link) = self.known(train) {
+            self.feed(&link, taken, Received { from, to, ecn, train, segment_bytes, waited });
             return;
         }
         let now = clock::now();
-        let Received { from, to, ecn, train, segment_bytes, waited } = received;
         for datagram in train.chunks_mut(segment_bytes) {
             if self.is_further() && !self.takes_handshakes && is_handshake(datagram) {
                 // Connections begin on the endpoint's own socket.
+                continue;
+            }
+            if self.shared.marks.take(from, datagram) {
                 continue;
             }
             let handled = self.shared.demultiplexer().handle(now, from, datagram);

@@ -15,6 +15,7 @@ use super::answers::Answers;
 use super::calls::Calls;
 use super::carriers::Carriers;
 use super::link::{Link, Sockets};
+use super::marks::Marks;
 use crate::clock;
 use crate::error::{AcceptError, BindError, ConnectionError};
 use crate::waiting::Waiters;
@@ -32,6 +33,7 @@ pub(crate) struct Shared {
     patience: Duration,
     pub(super) calls: Arc<Calls>,
     pub(crate) carriers: Arc<Carriers>,
+    pub(super) marks: Marks,
     /// No handle is left: the threads end with the last connection.
     abandoned: AtomicBool,
 }
@@ -64,6 +66,7 @@ impl Shared {
             patience,
             calls: Arc::default(),
             carriers: Arc::default(),
+            marks: Marks::default(),
             abandoned: AtomicBool::new(false),
         })
     }

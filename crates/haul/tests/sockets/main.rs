@@ -1,5 +1,6 @@
 //! The library over real sockets on loopback: these tests read clocks and wait for the network.
 
+mod aside;
 mod blocks;
 mod cancel;
 #[cfg(unix)]
