@@ -257,7 +257,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__cp)
-            opts="-r -p -0 -X -A -L -n -l -q -v -P -i -J -F -o -4 -6 -S -B -c -C -s -T -O -h --recursive --preserve --update --skip-same --exclude --exclude-from --filter-from --include --changed --verify --no-verify --no-resume --size-only --checksum --compare --files-from --from0 --delete --max-delete --xattrs --acls --copy-links --manifest --manifest-hash --log-file --retries --compress --on-success --on-failure --timeout --dry-run --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --via --udp-port --quiet --verbose --json --state --remote-haul --transport --bootstrap --bootstrap-from --help"
+            opts="-r -p -0 -X -A -L -n -l -q -v -P -i -J -F -o -4 -6 -S -B -c -C -s -T -O -h --recursive --preserve --update --skip-same --exclude --exclude-from --filter-from --include --changed --verify --no-verify --no-resume --size-only --checksum --compare --files-from --from0 --delete --max-delete --xattrs --acls --copy-links --manifest --manifest-hash --log-file --retries --compress --on-success --on-failure --timeout --dry-run --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --via --udp-port --quiet --verbose --json --state --remote-haul --transport --relay --bootstrap --bootstrap-from --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -447,6 +447,10 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --relay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --bootstrap)
                     COMPREPLY=($(compgen -W "keep once" -- "${cur}"))
                     return 0
@@ -597,7 +601,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__get)
-            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --policy --replicas-by --wait-for-all --recursive --preserve --update --skip-same --exclude --exclude-from --filter-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --launcher --launcher-arg --launcher-on --call-back --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --help"
+            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --policy --replicas-by --wait-for-all --recursive --preserve --update --skip-same --exclude --exclude-from --filter-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --launcher --launcher-arg --launcher-on --call-back --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --relay --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -754,6 +758,10 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --relay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -776,7 +784,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__put)
-            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --replicas --policy --recursive --preserve --update --skip-same --exclude --exclude-from --filter-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --launcher --launcher-arg --launcher-on --call-back --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --help"
+            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --replicas --policy --recursive --preserve --update --skip-same --exclude --exclude-from --filter-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --launcher --launcher-arg --launcher-on --call-back --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --relay --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -933,6 +941,10 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --relay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -959,7 +971,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__status)
-            opts="-H -P -i -J -F -o -4 -6 -S -h --json --name --hosts --start --launcher --launcher-arg --launcher-on --call-back --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --help"
+            opts="-H -P -i -J -F -o -4 -6 -S -h --json --name --hosts --start --launcher --launcher-arg --launcher-on --call-back --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --relay --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1045,6 +1057,10 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --relay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1053,7 +1069,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__up)
-            opts="-H -P -i -J -F -o -4 -6 -S -h --name --foreground --log-file --mode --json --hosts --start --launcher --launcher-arg --launcher-on --call-back --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --help"
+            opts="-H -P -i -J -F -o -4 -6 -S -h --name --foreground --log-file --mode --json --hosts --start --launcher --launcher-arg --launcher-on --call-back --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --relay --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1155,6 +1171,10 @@ _haul() {
                     return 0
                     ;;
                 --transport)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --relay)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1942,7 +1962,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__perf)
-            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --via --scheduler --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --trace --verbose --one-off --max-clients --max-per-address --max-time --max-memory --max-bitrate --audit --key --ssh-port --jump --remote-haul --transport --udp-port --dead-after --state --help mesh"
+            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --via --scheduler --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --trace --verbose --one-off --max-clients --max-per-address --max-time --max-memory --max-bitrate --audit --key --ssh-port --jump --remote-haul --transport --relay --udp-port --dead-after --state --help mesh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2127,6 +2147,10 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --relay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --udp-port)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2147,7 +2171,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__perf__subcmd__mesh)
-            opts="-t -O -i -P -p -F -o -4 -6 -S -h --time --omit --interval --parallel --mode --tcp-mode --congestion --port --at-once --out --ssh-port --jump --remote-haul --transport --help"
+            opts="-t -O -i -P -p -F -o -4 -6 -S -h --time --omit --interval --parallel --mode --tcp-mode --congestion --port --at-once --out --ssh-port --jump --remote-haul --transport --relay --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2252,6 +2276,10 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --relay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2260,7 +2288,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__pipe)
-            opts="-l -k -s -d -N -q -v -P -i -J -F -o -4 -6 -S -h --listen --keep --source --anyone --key --audit --detach --limit --mode --udp-port --dead-after --quiet --verbose --json --state --remote-haul --transport --help"
+            opts="-l -k -s -d -N -q -v -P -i -J -F -o -4 -6 -S -h --listen --keep --source --anyone --key --audit --detach --limit --mode --udp-port --dead-after --quiet --verbose --json --state --remote-haul --transport --relay --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2334,6 +2362,10 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --relay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2342,7 +2374,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__proxy)
-            opts="-L -D -g -R -N -q -v -P -i -J -F -o -4 -6 -S -h --gateway-ports --udp-port --max-connections --dead-after --limit --mode --state --json --quiet --verbose --remote-haul --transport --help serve connect"
+            opts="-L -D -g -R -N -q -v -P -i -J -F -o -4 -6 -S -h --gateway-ports --udp-port --max-connections --dead-after --limit --mode --state --json --quiet --verbose --remote-haul --transport --relay --help serve connect"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2416,6 +2448,10 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --relay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2424,7 +2460,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__proxy__subcmd__connect)
-            opts="-L -D -g -q -v -P -i -J -F -o -4 -6 -S -h --listen --to --transparent --gateway-ports --key --udp-port --max-connections --dead-after --limit --mode --state --json --quiet --verbose --remote-haul --transport --help"
+            opts="-L -D -g -q -v -P -i -J -F -o -4 -6 -S -h --listen --to --transparent --gateway-ports --key --udp-port --max-connections --dead-after --limit --mode --state --json --quiet --verbose --remote-haul --transport --relay --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2507,6 +2543,10 @@ _haul() {
                     return 0
                     ;;
                 --transport)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --relay)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2618,7 +2658,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__rsh)
-            opts="-l -p -n -s -N -f -W -E -q -v -i -J -F -o -4 -6 -c -m -M -S -O -G -V -T -t -x -a -e -C -2 --help --mode --udp-port --transport --dead-after --ssh --remote-haul --bootstrap --bootstrap-from"
+            opts="-l -p -n -s -N -f -W -E -q -v -i -J -F -o -4 -6 -c -m -M -S -O -G -V -T -t -x -a -e -C -2 --help --mode --udp-port --transport --relay --dead-after --ssh --remote-haul --bootstrap --bootstrap-from"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2649,6 +2689,10 @@ _haul() {
                     return 0
                     ;;
                 --transport)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --relay)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2716,7 +2760,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__rsync)
-            opts="--help --mode --udp-port --transport --dead-after --remote-haul"
+            opts="--help --mode --udp-port --transport --relay --dead-after --remote-haul"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2731,6 +2775,10 @@ _haul() {
                     return 0
                     ;;
                 --transport)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --relay)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2750,7 +2798,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__serve)
-            opts="-l -q -v -h --root --roots-file --listen --address --state --user --limit --max-clients --max-per-key --max-per-address --max-memory --audit --quiet --verbose --help"
+            opts="-l -q -v -h --root --roots-file --listen --address --state --user --limit --max-clients --max-per-key --max-per-address --max-memory --audit --relay --relay-port --relay-pairs --relay-limit --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2805,6 +2853,22 @@ _haul() {
                     return 0
                     ;;
                 --audit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --relay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --relay-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --relay-pairs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --relay-limit)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

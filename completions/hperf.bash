@@ -26,7 +26,7 @@ _hperf() {
 
     case "${cmd}" in
         hperf)
-            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h -V --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --via --scheduler --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --trace --verbose --one-off --max-clients --max-per-address --max-time --max-memory --max-bitrate --audit --key --ssh-port --jump --remote-haul --transport --udp-port --dead-after --state --help --version mesh"
+            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h -V --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --via --scheduler --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --trace --verbose --one-off --max-clients --max-per-address --max-time --max-memory --max-bitrate --audit --key --ssh-port --jump --remote-haul --transport --relay --udp-port --dead-after --state --help --version mesh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -211,6 +211,10 @@ _hperf() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --relay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --udp-port)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -231,7 +235,7 @@ _hperf() {
             return 0
             ;;
         hperf__subcmd__mesh)
-            opts="-t -O -i -P -p -F -o -4 -6 -S -h --time --omit --interval --parallel --mode --tcp-mode --congestion --port --at-once --out --ssh-port --jump --remote-haul --transport --help"
+            opts="-t -O -i -P -p -F -o -4 -6 -S -h --time --omit --interval --parallel --mode --tcp-mode --congestion --port --at-once --out --ssh-port --jump --remote-haul --transport --relay --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -333,6 +337,10 @@ _hperf() {
                     return 0
                     ;;
                 --transport)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --relay)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_hperf_global_optspecs
-    string join \n s/server c/client= p/port= B/bind= t/time= n/bytes= O/omit= P/parallel= R/reverse bidir b/bitrate= l/length= mode= paths= via= scheduler= no-pacing tcp congestion= i/interval= J/json json-stream T/title= get-server-output trace= v/verbose 1/one-off max-clients= max-per-address= max-time= max-memory= max-bitrate= audit= key= ssh-port= jump= F= o= 4 6 S= remote-haul= transport= udp-port= dead-after= state= h/help V/version
+    string join \n s/server c/client= p/port= B/bind= t/time= n/bytes= O/omit= P/parallel= R/reverse bidir b/bitrate= l/length= mode= paths= via= scheduler= no-pacing tcp congestion= i/interval= J/json json-stream T/title= get-server-output trace= v/verbose 1/one-off max-clients= max-per-address= max-time= max-memory= max-bitrate= audit= key= ssh-port= jump= F= o= 4 6 S= remote-haul= transport= relay= udp-port= dead-after= state= h/help V/version
 end
 
 function __fish_hperf_needs_command
@@ -70,6 +70,7 @@ complete -c hperf -n "__fish_hperf_needs_command" -s o -d 'Option in the form of
 complete -c hperf -n "__fish_hperf_needs_command" -s S -d 'Program to use in place of ssh' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
+complete -c hperf -n "__fish_hperf_needs_command" -l relay -d '`haul serve --relay` by which the two sides meet where NATs let UDP in at neither, and which forwards what passes no other way' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l udp-port -d 'Port or ports that the far side may use' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l state -d 'Directory of the identity key and the known hosts, for haul:// hosts' -r -F
@@ -120,6 +121,7 @@ complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s o -d 'Option in the
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s S -d 'Program to use in place of ssh' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
+complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l relay -d '`haul serve --relay` by which the two sides meet where NATs let UDP in at neither, and which forwards what passes no other way' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s 4 -d 'Use IPv4 only'
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s 6 -d 'Use IPv6 only'
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s h -l help -d 'Print help (see more with \'--help\')'
