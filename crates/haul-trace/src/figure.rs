@@ -14,6 +14,10 @@ impl Connection {
         };
         let line = |name: &str, value: fn(&Moment) -> f64| Line::through(name, moments.iter().map(|m| (m.at, value(m)))).plain();
         let last = self.last();
+        let [path_rates, path_rtts] = self.lines_by_path(MOST_POINTS);
+        let several = [("rate by path", "Mbit/s", path_rates), ("delay by path", "ms", path_rtts)];
+        let several = several.into_iter().filter(|(.., lines)| !lines.is_empty());
+        let several = several.map(|(name, unit, lines)| chart(Axis::linear(name, unit), lines));
         Figure {
             title: format!("Connection {}", self.id),
             subtitle: format!(
@@ -31,7 +35,10 @@ impl Connection {
                 chart(Axis::linear("delay", "ms"), vec![line("round trip", |m| m.rtt_ms), line("queue", |m| m.queue_ms)]),
                 chart(Axis::linear("bytes", "MB"), vec![line("in flight", |m| m.in_flight_mb), line("window", |m| m.window_mb)]),
                 chart(Axis::linear("lost", "%"), vec![line("loss", |m| m.lost_percent)]),
-            ],
+            ]
+            .into_iter()
+            .chain(several)
+            .collect(),
             columns: 1,
         }
     }

@@ -16,11 +16,12 @@
 //! # Ok::<(), haul_trace::TraceError>(())
 //! ```
 
+mod by_path;
 mod figure;
 mod qlog;
 mod read;
 mod summary;
 
 pub use haul_plot::{Figure, PlotError};
-pub use read::{Connection, Event, Sample, Trace, TraceError};
+pub use read::{Connection, Event, PathSample, Sample, Trace, TraceError};
 pub use summary::Summary;

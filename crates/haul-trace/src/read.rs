@@ -58,6 +58,20 @@ pub struct Sample {
     pub rtt_s: f64,
     pub min_rtt_s: f64,
     pub queue_delay_s: f64,
+    /// Of each path, where there are several.
+    pub by_path: Vec<PathSample>,
+}
+
+/// What one path has done by then. What it lacks is zero.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "named as in docs/use/debugging.md, with their units")]
+pub struct PathSample {
+    pub path: u8,
+    pub acknowledged_bytes: u64,
+    pub received_bytes: u64,
+    pub lost_pkts: u64,
+    pub rtt_s: f64,
 }
 
 /// Why a trace cannot be read.

@@ -3,7 +3,8 @@
 //! Both are off unless the program asks for them, once, before it makes an endpoint. haul does so for `HAUL_TRACE` and `HAUL_KEYLOG`.
 //!
 //! A trace is lines of JSON. Each has `t`, seconds since the first reading of the clock, `id`, the number of the connection here in 8 hexadecimal digits, as the
-//! peer's packets carry it, and `event`: `connected`, `sample` (every 20 ms) or `closed`. A sample has what [`Stats`] says, in bytes, bit/s, packets and seconds.
+//! peer's packets carry it, and `event`: `connected`, `sample` (every 20 ms) or `closed`. A sample has what [`Stats`] says, in bytes, bit/s, packets and seconds, and, where there are several
+//! paths, what [`PathStats`] says of each.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -11,7 +12,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use haul_inspect::Secrets;
-use haul_proto::{Connection, Stats};
+use haul_proto::{Connection, PathStats, Stats};
 use haul_units::Time;
 
 use crate::clock;
@@ -68,7 +69,7 @@ fn event(connection: &Connection, name: &str) {
     }
     let now = clock::now();
     if let Some(stats) = connection.stats(now) {
-        line(&TRACE, &entry(now, connection.id().0, name, &stats));
+        line(&TRACE, &entry(now, connection.id().0, name, &stats, &by_path(connection)));
     }
 }
 
@@ -80,8 +81,14 @@ fn line(sink: &Sink, text: &str) {
     }
 }
 
+/// What is different from path to path; nothing where there is one.
+fn by_path(connection: &Connection) -> Vec<PathStats> {
+    let paths: Vec<PathStats> = connection.paths().collect();
+    if paths.len() > 1 { paths } else { Vec::new() }
+}
+
 /// A line of the trace. All texts in it are names of this program's own, so that nothing needs to be escaped.
-fn entry(now: Time, id: u32, event: &str, stats: &Stats) -> String {
+fn entry(now: Time, id: u32, event: &str, stats: &Stats, by_path: &[PathStats]) -> String {
     let mut text = format!("{{\"t\":{:.6},\"id\":\"{id:08x}\",\"event\":\"{event}\"", now.as_secs_f64());
     let controller = &stats.controller;
     let _ = write!(text, ",\"algorithm\":\"{}\",\"phase\":\"{}\"", controller.algorithm, controller.phase);
@@ -125,6 +132,22 @@ fn entry(now: Time, id: u32, event: &str, stats: &Stats) -> String {
     seconds("waited_credit_s", stats.waits.credit);
     seconds("waited_pacing_s", stats.waits.pacing);
     seconds("waited_limit_s", stats.waits.limit);
-    text.push_str("}\n");
+    for (n, path) in by_path.iter().enumerate() {
+        let _ = write!(
+            text,
+            "{}{{\"path\":{},\"usable\":{},\"rtt_s\":{:.6},\"pacing_bps\":{},\"window_bytes\":{},\"in_flight_bytes\":{},\"acknowledged_bytes\":{},\"received_bytes\":{},\"lost_pkts\":{}}}",
+            if n == 0 { ",\"by_path\":[" } else { "," },
+            path.id,
+            path.usable,
+            path.rtt.as_secs_f64(),
+            path.pacing_rate.as_bps(),
+            path.window.as_u64(),
+            path.in_flight.as_u64(),
+            path.acknowledged.as_u64(),
+            path.received.as_u64(),
+            path.lost_pkts,
+        );
+    }
+    text.push_str(if by_path.is_empty() { "}\n" } else { "]}\n" });
     text
 }
