@@ -54,11 +54,7 @@ mod tests {
             t: 3.0 + n as f64 * 0.02,
             id: "2a".into(),
             acknowledged_bytes: 1,
-            by_path: if n < 50 {
-                Vec::new()
-            } else {
-                vec![path(0, n * 200_000, 0.02), path(1, (n - 50) * 50_000, 0.2)]
-            },
+            by_path: if n < 50 { Vec::new() } else { vec![path(0, n * 200_000, 0.02), path(1, (n - 50) * 50_000, 0.2)] },
             ..Sample::default()
         };
         Connection { id: "2a".into(), samples: (0..200).map(sample).collect() }

@@ -1,6 +1,6 @@
 //! Files that members can give and do not have at hand: they would fetch them from other machines.
 //!
-//! Who has a file at hand gives it. Where nobody has who is there, those who can fetch it do: once all who are there have said what they have, or when those are gone who had it.
+//! Who has a file at hand gives it. Where nobody has, those who can fetch it do: once all have said what they have who will come, or when those are gone who had it.
 
 use haul_files::protocol::Needs;
 use haul_plan::{FileId, ServerId};
@@ -22,8 +22,8 @@ impl<B: AsRef<[u8]>> Transfer<'_, '_, B> {
 
     /// Asks those who would fetch them for the files that nobody who is there has at hand.
     pub(super) fn reach_further(&mut self) -> Result<(), GetError> {
-        let is_said = !self.desk.supplies.iter().any(|supply| supply.is_up() && !supply.is_listed);
-        if !is_said {
+        // Who is still to come may have it at hand.
+        if !self.desk.is_all_heard() {
             return Ok(());
         }
         for (node, needs) in std::mem::take(&mut self.waiting.files) {
