@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use haul_plan::{Catalogue, FileId, Order, Plan, ServerId};
+use haul_plan::{Catalogue, FileId, Order, Plan, ServerId, ServerProfile};
 use haul_proto::identity::{Identity, PeerTrust};
 use haul_proto::{ClientConfig, ServerConfig, TransportConfig};
 use haul_scenarios::{Content, End};
-use haul_sim::{LinkConfig, LinkId, Network};
+use haul_sim::{EndpointId, LinkConfig, LinkId, Network};
 use haul_units::{BitRate, Bytes, Time};
 
+use super::job::{COUNTED, FILE, Job, TICK, Word};
 use super::member::{Member, Told};
-use super::{COUNTED, Job, TICK, Word, come_up, receiver, sender};
-use crate::experiment::fleet::paper::{RTT, line};
+use crate::experiment::fleet::paper::{FAST, RTT, line};
 
 pub struct World {
     job: Job,
@@ -45,7 +45,7 @@ impl World {
             let line = line(at, job.client);
             let access = LinkConfig { rate: line, delay: Duration::ZERO, queue: product(line), ..LinkConfig::default() };
             let (out, into) = (network.add_link(access), network.add_link(access));
-            let [from, to] = connection(job, at, &key);
+            let (from, to) = connection(job, at, &key);
             network.add_endpoint(from);
             network.add_endpoint(to);
             network.route(sender(at), receiver(at), &[out, link]);
@@ -179,6 +179,28 @@ impl World {
     }
 }
 
+/// A member has connected: the plan hears what it has.
+fn come_up(plan: &mut Plan, job: &Job, files: &mut [Vec<FileId>], ids: &[ServerId], at: usize, now: Time) {
+    // Its own, and those of whom it has the second copies.
+    let other = (at + job.servers - FAST % job.servers) % job.servers;
+    for of in [Some(at), job.twice.then_some(other)].into_iter().flatten() {
+        if files[of].is_empty() {
+            files[of] = (0..job.files).filter_map(|_| plan.handle_found(FILE, &[ids[at]]).ok()).collect();
+        } else {
+            files[of].iter().for_each(|file| plan.handle_holder(*file, ids[at]));
+        }
+    }
+    plan.handle_up(ids[at], ServerProfile::at(RTT), now);
+}
+
+const fn sender(at: usize) -> EndpointId {
+    EndpointId(at * 2)
+}
+
+const fn receiver(at: usize) -> EndpointId {
+    EndpointId(at * 2 + 1)
+}
+
 fn servers(number: usize) -> (Catalogue, Vec<ServerId>) {
     let mut catalogue = Catalogue::new();
     let ids = (0..number).map(|_| catalogue.add_server()).collect();
@@ -186,7 +208,7 @@ fn servers(number: usize) -> (Catalogue, Vec<ServerId>) {
 }
 
 /// The two ends of a member's connection.
-fn connection(job: &Job, at: usize, key: &[u8]) -> [Member; 2] {
+fn connection(job: &Job, at: usize, key: &[u8]) -> (Member, Member) {
     let identity = Identity::from_pkcs8(key).expect("just made");
     let trust = PeerTrust::Pinned(vec![identity.public_key().fingerprint()]);
     let transport = TransportConfig { max_packet: 1472, controller: job.controller, ..TransportConfig::default() };
@@ -202,10 +224,10 @@ fn connection(job: &Job, at: usize, key: &[u8]) -> [Member; 2] {
     // Logins end in an order of chance.
     let part = (job.seed * 7919 + at as u64 * 104_729) % 1000;
     let start = Time::ZERO + LOGIN * job.servers as u32 * part as u32 / 1000;
-    [
+    (
         Member::sender(End::client(seed(1), there, receiver(at), Content::Zeros), (start, here, Box::new(client))),
         Member::receiver(End::server(seed(2), here, sender(at), Content::Zeros, server)),
-    ]
+    )
 }
 
 /// A product of bandwidth and round-trip time.
