@@ -186,3 +186,19 @@ fn tables_are_read_by_people_and_programs() {
     assert_eq!(csv, "who,rate\n\"haul, fair\",9.5\n\"\"\"TCP\"\"\",100\n");
     fs::remove_dir_all(&dir).expect("it was ours");
 }
+
+#[test]
+fn servers_with_files_of_their_own_end_together_and_fill_the_link() {
+    for (files, least_mbps) in [(8, 740), (12, 900)] {
+        let ended = over_transport::play(&over_transport::Job::of(4, files, 1), |_| {});
+        assert!(ended.steady.as_bps() > least_mbps * 1_000_000, "{files}: {ended:?}");
+    }
+}
+
+#[test]
+fn the_death_of_one_of_two_holders_costs_little() {
+    let job = over_transport::Job { twice: true, ..over_transport::Job::of(13, 12, 2) };
+    let killed = over_transport::Job { killed: Some(std::time::Duration::from_secs(6)), ..job.clone() };
+    let (alive, killed) = (over_transport::play(&job, |_| {}), over_transport::play(&killed, |_| {}));
+    assert!(killed.seconds < alive.seconds * 1.15, "{killed:?} beside {alive:?}");
+}

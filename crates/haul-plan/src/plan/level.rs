@@ -52,7 +52,7 @@ const SAME: f64 = 0.02;
 const WORTH: f64 = 1.1;
 /// Where work can move, somebody who would need so much longer than all together cannot be helped enough: as what the balance takes for another rate.
 const UNEVEN: f64 = 1.25;
-/// With so little left before them all are let go: rates are not known more closely.
+/// With so little left before all of them together they are let go: rates are not known more closely.
 const END_S: f64 = 1.0;
 
 /// Arrivals are averaged over so long: a look, so that each sees what is new.
@@ -181,7 +181,7 @@ impl Plan {
         let above = if busy.iter().any(takes_up) { 1.0 } else { ABOVE };
         let end_s = common_end_s(&busy, self.level.most() * above);
         let nothing_left = self.level.room(rates) == 0.0;
-        if end_s.map_or(nothing_left, |end_s| end_s < END_S) {
+        if even_s < END_S || end_s.is_none() && nothing_left {
             return Vec::new();
         }
         let told = |server: &Busy| {
