@@ -15,17 +15,22 @@ impl Connection {
         let bytes = |path: &PathSample| if is_receiver { path.received_bytes } else { path.acknowledged_bytes };
         let begin = self.first().t;
         let each = self.samples.len().div_ceil(most).max(1);
-        let line = |number: u8, value: &dyn Fn(&Seen, &Seen) -> f64| {
+        let [mut rates, mut rtts] = [Vec::new(), Vec::new()];
+        for number in paths {
             let seen: Vec<Seen> = self.samples.iter().filter_map(|sample| Seen::of(sample, number, &bytes)).collect();
             let ends: Vec<&Seen> = seen.iter().step_by(each).collect();
-            let points = ends.windows(2).filter(|pair| pair[1].t > pair[0].t);
-            Line::through(format!("path {number}"), points.map(|pair| (pair[1].t - begin, value(pair[0], pair[1])))).plain()
-        };
-        let rate = |before: &Seen, now: &Seen| now.bytes.saturating_sub(before.bytes) as f64 * 8e-6 / (now.t - before.t);
-        let lines = |value: &dyn Fn(&Seen, &Seen) -> f64| {
-            paths.iter().map(|number| line(*number, value)).filter(|line| !line.points.is_empty()).collect()
-        };
-        [lines(&rate), lines(&|_, now| now.rtt_ms)]
+            let steps: Vec<_> = ends.windows(2).map(|pair| (pair[0], pair[1])).filter(|(before, now)| now.t > before.t).collect();
+            if steps.is_empty() {
+                continue;
+            }
+            let line = |value: fn(&Seen, &Seen) -> f64| {
+                let points = steps.iter().map(|(before, now)| (now.t - begin, value(before, now)));
+                Line::through(format!("path {number}"), points).plain()
+            };
+            rates.push(line(|before, now| now.bytes.saturating_sub(before.bytes) as f64 * 8e-6 / (now.t - before.t)));
+            rtts.push(line(|_, now| now.rtt_ms));
+        }
+        [rates, rtts]
     }
 }
 

@@ -36,8 +36,9 @@ impl Room {
         let (rate_bps, until) = self.offer?;
         if now > until {
             self.offer = None;
+            return None;
         }
-        if now < self.next || now > until {
+        if now < self.next {
             return None;
         }
         if let Some(taken) = self.taken.take() {
