@@ -14,6 +14,8 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+
 use crate::{End, Ticket};
 
 /// What every message begins with: no packet of the transport does.
@@ -110,9 +112,7 @@ pub fn claimed(datagram: &[u8]) -> Option<(PairId, End)> {
 /// Reads a message, if it is one of this end and proved.
 pub fn decode(datagram: &[u8], pair: PairId, end: End, key: &Key) -> Option<Word> {
     let message: &Message = datagram.try_into().ok().filter(|_| claimed(datagram) == Some((pair, end)))?;
-    if !is_same(&proof(key, message), &message[PROVED_BYTES..]) {
-        return None;
-    }
+    verify_slices_are_equal(&proof(key, message), &message[PROVED_BYTES..]).ok()?;
     let body = &message[20..PROVED_BYTES];
     let word = match message[8] {
         ASK => Word::Ask { count: u64::from_be_bytes(*body.first_chunk()?) },
@@ -146,11 +146,6 @@ pub fn cookie(secret: &Key, ticket: &Ticket, at: SocketAddr) -> Cookie {
     let mut cookie = [0; COOKIE_BYTES];
     hasher.finalize_xof().fill(&mut cookie);
     cookie
-}
-
-/// Whether two secrets are the same; how long it takes tells nothing.
-pub fn is_same(one: &[u8], other: &[u8]) -> bool {
-    one.len() == other.len() && one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other)) == 0
 }
 
 fn proof(key: &Key, message: &Message) -> [u8; PROOF_BYTES] {

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use haul_units::{BitRate, Time};
 use thiserror::Error;
 
-use crate::message::{Key, MESSAGE_BYTES, PairId, Word, claimed, cookie, decode, encode, is_message, is_same};
+use crate::message::{Key, MESSAGE_BYTES, PairId, Word, claimed, cookie, decode, encode, is_message};
 use crate::rate::Bucket;
 use crate::{End, Ticket};
 
@@ -128,7 +129,7 @@ impl Relay {
         let expected = cookie(&self.secret, ticket, from);
         let (count, is_proved) = match word {
             Word::Ask { count } => (count, false),
-            Word::Prove { count, cookie } => (count, is_same(&cookie, &expected)),
+            Word::Prove { count, cookie } => (count, verify_slices_are_equal(&cookie, &expected).is_ok()),
             Word::Cookie { .. } | Word::Place { .. } | Word::Knock => return None,
         };
         if count <= member.count {
