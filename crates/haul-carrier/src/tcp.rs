@@ -49,14 +49,21 @@ pub fn connect(to: SocketAddr, from: Option<IpAddr>, name: &Name, patience: Dura
     socket.connect_timeout(&to.into(), patience)?;
     let stream = TcpStream::from(socket);
     stream.set_read_timeout(Some(patience))?;
-    let greeting: Vec<u8> = GREETING.iter().chain(name).copied().collect();
-    (&stream).write_all(&greeting)?;
-    let mut answer = [0; GREETING.len()];
-    (&stream).read_exact(&mut answer)?;
-    if answer != GREETING {
-        return Err(io::Error::new(ErrorKind::InvalidData, "no carrier of haul's listens there"));
-    }
+    ask(&mut &stream, &mut &stream, name)?;
     lane(Arc::new(stream))
+}
+
+/// Asks a listener for a lane of the carrier of this name, over a connection that leads to it, whoever has made that.
+pub fn ask(read: &mut impl io::Read, write: &mut impl io::Write, name: &Name) -> io::Result<()> {
+    let greeting: Vec<u8> = GREETING.iter().chain(name).copied().collect();
+    write.write_all(&greeting)?;
+    write.flush()?;
+    let mut answer = [0; GREETING.len()];
+    read.read_exact(&mut answer)?;
+    if answer == GREETING {
+        return Ok(());
+    }
+    Err(io::Error::new(ErrorKind::InvalidData, "no carrier of haul's listens there"))
 }
 
 /// Listens on a port of TCP, on `[::]` for both families.

@@ -28,6 +28,10 @@ impl Tell for User {
         output::print_line(&over.to_string());
     }
 
+    fn logs_in_again(&self, host: &str, logins: usize) {
+        output::print_line(&format!("through {logins} logins of ssh to {host}, for one alone is slower"));
+    }
+
     fn relay_fails(&self, relay: &DaemonHost, why: &str) {
         output::print_line(&format!("no help by relay {relay}: {why}"));
     }

@@ -39,6 +39,9 @@ pub trait Tell: Send + Sync {
     /// Something else carries the connection from now on.
     fn goes_over(&self, _over: &GoesOver) {}
 
+    /// ssh's connection alone is slow: so many logins are to carry the connection from now on.
+    fn logs_in_again(&self, _host: &str, _logins: usize) {}
+
     /// The relay that was named does not help, for this reason.
     fn relay_fails(&self, _relay: &DaemonHost, _why: &str) {}
 

@@ -1,15 +1,15 @@
-//! Networks that let UDP pass in part, and what `haul proxy` and `haul fleet` do where it does not pass at all.
+//! Networks that let UDP pass in part, and what `haul proxy` and `haul fleet` do where it does not pass at all; ssh, where nothing else passes.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use e2e::{Daemon, Finished, Host, Lab, Random, Running, Stopwatch, eventually, tree};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 const PATIENCE: Duration = Duration::from_secs(90);
 const SIZE: u64 = 8 << 20;
@@ -207,4 +207,78 @@ fn a_network_of_1280_bytes_that_says_nothing_carries_udp_and_tcp() {
     }
     lab.block_udp();
     copied(&lab, &[]);
+}
+
+/// How many have logged in at the far host.
+fn logins(lab: &Lab) -> usize {
+    let log = std::fs::read_to_string(lab.scratch().join("sshd.log")).unwrap_or_default();
+    log.matches("Accepted publickey").count()
+}
+
+/// What further logins have been given to carry.
+fn carried_bytes(further: &[Pid]) -> u64 {
+    let of = |pid: &Pid| {
+        let counts = std::fs::read_to_string(format!("/proc/{}/io", pid.as_raw_nonzero())).unwrap_or_default();
+        let count = |name| counts.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+        count("rchar:").unwrap_or(0)
+    };
+    further.iter().map(of).sum()
+}
+
+/// What ssh alone is to carry, for eight seconds: the file, where it goes, and the copy under way.
+fn begun_through_ssh(lab: &Lab, seed: u64, is_push: bool) -> ([PathBuf; 2], Running) {
+    lab.limit("50mbit");
+    let (source, there) = (lab.place("source").join("file"), lab.place("there"));
+    tree::write_random(&source, 48 << 20, &mut Random::seeded(seed));
+    let operands = if is_push { [source.clone().into(), far(&there)] } else { [far(&source), OsString::from(&there)] };
+    let words = ["--transport", "ssh"].map(OsString::from).into_iter().chain(operands);
+    ([source, there.join("file")], Running::start(lab.cp(words)))
+}
+
+#[test]
+fn where_ssh_carries_more_logins_join_it_and_they_go_with_the_copy() {
+    for (seed, is_push) in [(2101, true), (2102, false)] {
+        let Some(lab) = Lab::open() else { return };
+        let (copies, running) = begun_through_ssh(&lab, seed, is_push);
+        let finished = running.wait(PATIENCE).expect(0);
+        assert_eq!(tree::hash(&copies[0]), tree::hash(&copies[1]));
+        // ssh's own, the one that was tried, and three more beside it: the link is full with them.
+        assert_eq!(logins(&lab), 5, "{finished}");
+        assert!(finished.stderr.contains("through 4 logins of ssh to far"), "{finished}");
+        let left = || [lab.near.processes(&["127.0.0.1:", "-W"]), lab.far.processes(&["haul remote"])].concat();
+        assert!(eventually(Duration::from_secs(15), || left().is_empty()), "left behind: {:?}", left());
+    }
+}
+
+#[test]
+fn a_far_side_that_forwards_nothing_is_asked_once_and_ssh_s_channel_carries_on() {
+    let Some(lab) = Lab::open() else { return };
+    lab.ssh_config();
+    let keys = lab.scratch().join("authorized_keys");
+    let key = std::fs::read_to_string(&keys).expect("the user's key");
+    std::fs::write(&keys, format!("no-port-forwarding {key}")).expect("writing authorized_keys");
+    let (copies, running) = begun_through_ssh(&lab, 2103, true);
+    let finished = running.wait(PATIENCE).expect(0);
+    assert_eq!(tree::hash(&copies[0]), tree::hash(&copies[1]));
+    assert_eq!(logins(&lab), 2, "{finished}");
+    assert!(!finished.stderr.contains("logins"), "{finished}");
+}
+
+#[test]
+fn where_further_logins_die_the_first_one_carries_on() {
+    for (seed, is_push) in [(2104, true), (2105, false)] {
+        let Some(lab) = Lab::open() else { return };
+        let (copies, mut running) = begun_through_ssh(&lab, seed, is_push);
+        assert!(eventually(Duration::from_secs(60), || logins(&lab) >= 5) && running.runs(), "{} logins", logins(&lab));
+        let further = || lab.near.processes(&["127.0.0.1:", "-W"]);
+        assert!(eventually(Duration::from_secs(30), || carried_bytes(&further()) > 4 << 20), "they carry nothing");
+        let further = further();
+        assert_eq!(further.len(), 4);
+        for pid in further {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        let finished = running.wait(PATIENCE).expect(0);
+        assert_eq!(tree::hash(&copies[0]), tree::hash(&copies[1]));
+        assert_eq!(logins(&lab), 5, "no more are tried: {finished}");
+    }
 }

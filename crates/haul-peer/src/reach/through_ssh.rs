@@ -11,9 +11,12 @@ use std::thread;
 use data_encoding::BASE64;
 use haul::{ClientConfig, Connection, ControllerChoice, Endpoint, Fingerprint, Identity, Opening, TransportConfig};
 
+use super::around::{SshWay, TcpWay};
 use super::lifeline::{KEEP_ALIVE, Routes};
+use super::logins::LoginsWay;
 use super::meeting::RelayWay;
-use super::ways::{SILENT, SshWay, TcpWay, Watched, Ways};
+use super::watched::Watched;
+use super::ways::{SILENT, Ways};
 use super::{Connected, Connector, Judge, Listener, Lost, NO_ANSWER, ReachError, race, unanswered};
 use crate::bootstrap::Bootstrap;
 use crate::carriage::{Carriage, Carrying};
@@ -21,7 +24,7 @@ use crate::memory::SavedPath;
 use crate::operand::SshHost;
 use crate::ports::PortRange;
 use crate::ssh::{
-    BOOTSTRAP, ClientHello, RemoteHello, SshCommand, SshError, SshOptions, SshSession, candidates, resolve, ssh_names,
+    BOOTSTRAP, ClientHello, Forward, RemoteHello, SshCommand, SshError, SshOptions, SshSession, candidates, resolve, ssh_names,
 };
 
 impl Connector {
@@ -68,7 +71,7 @@ impl Connector {
         let (connection, watched, endpoint) = match opening {
             Some(opening) => {
                 let endpoint = bound_for(&addresses, self.bind).map_err(lost)?;
-                let around = self.around(&endpoint, host, &remote, &addresses);
+                let around = self.around(&endpoint, &command, host, &remote, &addresses);
                 let (connection, watched) = self.begin(&endpoint, &addresses, opening, around, &ssh, &what)?;
                 (connection, watched, endpoint)
             }
@@ -99,7 +102,14 @@ impl Connector {
     }
 
     /// The ways around UDP that the far side knows and this side may take.
-    fn around(&self, endpoint: &Endpoint, host: &SshHost, remote: &RemoteHello, addresses: &[SocketAddr]) -> Around {
+    fn around(
+        &self,
+        endpoint: &Endpoint,
+        command: &SshCommand,
+        host: &SshHost,
+        remote: &RemoteHello,
+        addresses: &[SocketAddr],
+    ) -> Around {
         let may = |carriage| matches!(self.ssh.carriage, Carriage::Auto) || self.ssh.carriage == carriage;
         let port = remote.tcp.as_ref().filter(|_| may(Carriage::Tcp)).and_then(|of_tcp| Some((of_tcp.port, of_tcp.name()?)));
         let tcp = port.map(|(port, name)| {
@@ -114,8 +124,13 @@ impl Connector {
         });
         let meets = remote.meets && channel.is_some() && self.ssh.carriage == Carriage::Auto;
         let relay = if meets { self.by_relay(endpoint) } else { None };
+        let of_tcp = remote.tcp.as_ref().filter(|_| channel.is_some());
+        let logins = of_tcp.and_then(|of_tcp| Some((of_tcp.port, of_tcp.name()?))).map(|(port, name)| {
+            let (at, carrier) = endpoint.carry(addresses.first().map(|address| SocketAddr::new(address.ip(), port)));
+            LoginsWay { carrier, at, name, forward: Forward::new(command.clone(), port) }
+        });
         tracing::debug!(%host, tcp = tcp.is_some(), channel = channel.is_some(), relay = relay.is_some(), "ways around UDP");
-        Around { tcp, channel, relay }
+        Around { tcp, channel, logins, relay }
     }
 
     /// Goes on with a connection that is opened already, over what is to carry it.
@@ -124,7 +139,7 @@ impl Connector {
         endpoint: &Endpoint,
         addresses: &[SocketAddr],
         mut opening: Opening,
-        Around { tcp, channel, relay }: Around,
+        Around { tcp, channel, logins, relay }: Around,
         ssh: &Arc<Mutex<SshSession>>,
         what: &str,
     ) -> Result<(Connection, Option<Watched>), ReachError> {
@@ -167,6 +182,7 @@ impl Connector {
                 udp: if carriage == Carriage::Auto { usable(endpoint, addresses) } else { Vec::new() },
                 tcp,
                 channel,
+                logins,
                 relay,
                 host: what.rsplit_once(':').map_or(what, |(host, _)| host).to_owned(),
                 ports,
@@ -234,6 +250,7 @@ impl Connector {
 struct Around {
     tcp: Option<TcpWay>,
     channel: Option<SshWay>,
+    logins: Option<LoginsWay>,
     relay: Option<RelayWay>,
 }
 

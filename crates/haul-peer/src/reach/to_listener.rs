@@ -8,7 +8,9 @@ use std::time::Duration;
 use haul::{ClientConfig, ConnectError, Connection, Endpoint};
 use haul_units::Cancel;
 
-use super::ways::{SILENT_AT_REST, TcpWay, Watched, Ways};
+use super::around::TcpWay;
+use super::watched::Watched;
+use super::ways::{SILENT_AT_REST, Ways};
 use super::{Connector, Lost, NO_ANSWER, race};
 use crate::carriage::{Carriage, Carrying, GoesOver, NoUdp};
 use crate::operand::DaemonHost;
@@ -102,6 +104,7 @@ impl Connector {
             udp: if self.ssh.carriage == Carriage::Auto { udp.to_vec() } else { Vec::new() },
             tcp: Some(way),
             channel: None,
+            logins: None,
             relay: None,
             host: host.to_string(),
             ports: only(host.port),

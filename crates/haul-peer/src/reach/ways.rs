@@ -13,24 +13,22 @@
 //!
 //! A way is taken only when the far side has answered on it, so an outage of the whole network changes nothing: the connection waits for UDP, as it does without other ways. It stays the same connection; what was on
 //! its way over UDP is sent again.
-//!
-//! How many TCP connections: some at once, then twice as many as long as that made it faster, or all of them have become slower meanwhile: where packets get lost on the way, connections
-//! begin much faster than they go on, and a rate of their beginning says nothing about how many are enough.
 
-use std::net::{IpAddr, SocketAddr};
-use std::sync::mpsc;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul::carrier::{Carrier, Lane, tcp};
-use haul::{Bytes, Connection, Endpoint, Identity};
+use haul::Connection;
 use haul_units::Cancel;
 
+use super::around::{OPEN, SshWay, TcpWay};
+use super::growth::Growth;
+use super::logins::{Logins, LoginsWay, Step};
 use super::meeting::{BothThere, RelayWay};
-use crate::carriage::{Carrying, GoesOver, NoUdp, Relayed};
+use super::watched::{Now, Relaying, Watched};
+use crate::carriage::{Carrying, GoesOver, NoUdp};
 use crate::clock;
-use crate::operand::DaemonHost;
 use crate::ports::PortRange;
 use crate::ssh::SshSession;
 use crate::tell::Tell;
@@ -47,8 +45,6 @@ pub(super) const SILENT: Duration = Duration::from_secs(5);
 pub(super) const SILENT_AT_REST: Duration = Duration::from_secs(12);
 /// In this time the transport has asked a silent peer again, and an answer has come.
 const PROBED: Duration = Duration::from_millis(2500);
-/// How long a way may take to open: TCP asks again after a second.
-const OPEN: Duration = Duration::from_millis(2500);
 /// Addresses that are tried when the far side has called back.
 const CALLED_AT: usize = 2;
 /// How much longer than a round trip an answer may take then.
@@ -57,112 +53,6 @@ const CALLED: Duration = Duration::from_millis(200);
 const KNOCKED: Duration = Duration::from_secs(1);
 /// Pause between two rounds in which no way opened.
 const PAUSE: Duration = Duration::from_secs(3);
-/// TCP connections at first, and at most.
-const FIRST_LANES: usize = 4;
-/// Over 100 ms, losing one packet in a thousand, each of them carries 6 Mbit/s by TCP's own rules.
-const MAX_LANES: usize = 32;
-/// Over what time a rate is taken before more of them are tried.
-const GROW: Duration = Duration::from_secs(2);
-/// So much faster is faster: three times in twenty.
-const FASTER: f64 = 1.15;
-/// Below this rate nobody waits for more connections, in bytes a second.
-const WORTH_IT: f64 = 250_000.0;
-
-/// The way over TCP.
-pub(super) struct TcpWay {
-    pub(super) carrier: Carrier,
-    /// The address that stands for it.
-    pub(super) at: SocketAddr,
-    /// Where the far side may listen, the likeliest first.
-    pub(super) to: Vec<SocketAddr>,
-    pub(super) name: tcp::Name,
-    pub(super) bind: Option<IpAddr>,
-    /// The far side takes a name from one address alone: where ours changes, it is another one.
-    pub(super) renames: Option<Endpoint>,
-}
-
-/// The way through ssh's channel.
-pub(super) struct SshWay {
-    pub(super) carrier: Carrier,
-    pub(super) at: SocketAddr,
-    /// From which this side sends over UDP.
-    pub(super) port: u16,
-}
-
-impl TcpWay {
-    /// One to a listener at these addresses, by a name that nobody else knows.
-    pub(super) fn to(endpoint: &Endpoint, to: Vec<SocketAddr>, bind: Option<IpAddr>) -> Self {
-        let (at, carrier) = endpoint.carry(to.first().copied());
-        // The fingerprint of a key that nobody has is as good a secret as any.
-        let secret = Identity::generate().public_key().fingerprint();
-        let name = secret.as_bytes().first_chunk().copied().unwrap_or_default();
-        Self { carrier, at, to, name, bind, renames: Some(endpoint.clone()) }
-    }
-
-    /// A lane to the first of the addresses that gives one.
-    pub(super) fn open(&self, patience: Duration) -> std::io::Result<()> {
-        self.carrier.add(self.connect(patience)?)
-    }
-
-    /// A lane in the place of all that there are, which bring nothing more.
-    fn renew(&mut self, patience: Duration) -> std::io::Result<()> {
-        if let Some(endpoint) = self.renames.clone() {
-            let new = Self::to(&endpoint, self.to.clone(), self.bind);
-            if let Err(error) = new.open(patience) {
-                endpoint.drop_carrier(new.at);
-                return Err(error);
-            }
-            self.carrier.leave_lanes();
-            *self = new;
-            return Ok(());
-        }
-        let lane = self.connect(patience)?;
-        self.carrier.leave_lanes();
-        self.carrier.add(lane)
-    }
-
-    fn connect(&self, patience: Duration) -> std::io::Result<Lane> {
-        let (tell, told) = mpsc::channel();
-        for &to in &self.to {
-            let (tell, name, bind) = (tell.clone(), self.name, self.bind);
-            thread::spawn(move || tell.send((to, tcp::connect(to, bind, &name, patience))));
-        }
-        drop(tell);
-        let mut failure = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
-        for (to, opened) in told {
-            match opened {
-                Ok(lane) => {
-                    tracing::debug!(%to, "a lane over TCP");
-                    return Ok(lane);
-                }
-                Err(error) => failure = error,
-            }
-        }
-        Err(failure)
-    }
-
-    /// More lanes beside those there are, all at once; whoever waits does not wait for them.
-    pub(super) fn grow(&self, to: usize) {
-        for _ in self.carrier.lanes()..to {
-            let (carrier, to) = (self.carrier.clone(), self.to.clone());
-            let way = Self { carrier, to, renames: None, ..*self };
-            thread::spawn(move || drop(way.open(OPEN)));
-        }
-    }
-}
-
-impl SshWay {
-    /// Makes ssh's channel a lane, once.
-    pub(super) fn open(&self, ssh: &Mutex<SshSession>) -> std::io::Result<()> {
-        if self.carrier.lanes() > 0 {
-            return Ok(());
-        }
-        let mut ssh = ssh.lock().unwrap_or_else(PoisonError::into_inner);
-        let (write, read) = ssh.channel(self.carrier.clone()).ok_or(std::io::ErrorKind::NotConnected)?;
-        // Dropping its writing half ends it.
-        self.carrier.add(Lane { read: Box::new(read), write: Box::new(write), finish: Box::new(|| {}) })
-    }
-}
 
 /// What is needed to change the way.
 pub(super) struct Ways {
@@ -173,6 +63,7 @@ pub(super) struct Ways {
     pub(super) udp: Vec<SocketAddr>,
     pub(super) tcp: Option<TcpWay>,
     pub(super) channel: Option<SshWay>,
+    pub(super) logins: Option<LoginsWay>,
     pub(super) relay: Option<RelayWay>,
     pub(super) host: String,
     pub(super) ports: PortRange,
@@ -189,7 +80,7 @@ impl Ways {
     pub(super) fn watch(self, begins_over: Carrying) -> Watched {
         let dropped = Cancel::new();
         let now = Arc::new(Mutex::new(Now { carrying: begins_over, relay: None }));
-        let watched = Watched { dropped: dropped.clone(), now: Arc::clone(&now) };
+        let watched = Watched::new(dropped.clone(), Arc::clone(&now));
         let started = thread::Builder::new().name("haul-ways".to_owned()).spawn(move || {
             let growth = (begins_over == Carrying::Tcp).then(Growth::default);
             let mut watch = Watch {
@@ -198,6 +89,7 @@ impl Ways {
                 heard: false,
                 udp: None,
                 growth,
+                logins: Logins::Alone(None),
                 acknowledged: (0, clock::now()),
                 ways: self,
                 dropped,
@@ -212,56 +104,6 @@ impl Ways {
     }
 }
 
-/// A connection that is looked after; dropped, it is no longer.
-pub(super) struct Watched {
-    dropped: Cancel,
-    now: Arc<Mutex<Now>>,
-}
-
-/// What carries a connection.
-struct Now {
-    carrying: Carrying,
-    relay: Option<Relaying>,
-}
-
-/// A relay that does.
-struct Relaying {
-    by: DaemonHost,
-    /// What the connection had moved before.
-    before_bytes: u64,
-    /// Keeps the relay's pair.
-    _kept: Box<dyn Send>,
-}
-
-impl Watched {
-    /// What carries the connection.
-    pub(super) fn carrying(&self) -> Carrying {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner).carrying
-    }
-
-    /// What a relay has carried, if one does.
-    pub(super) fn relayed(&self, connection: &Connection) -> Option<Relayed> {
-        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
-        let relay = now.relay.as_ref()?;
-        Some(Relayed { by: relay.by.clone(), bytes: Bytes(moved_bytes(connection).saturating_sub(relay.before_bytes)) })
-    }
-}
-
-impl Drop for Watched {
-    fn drop(&mut self) {
-        self.dropped.cancel();
-        // The relay hears of the end before this program may have ended.
-        let relay = self.now.lock().unwrap_or_else(PoisonError::into_inner).relay.take();
-        drop(relay);
-    }
-}
-
-/// UDP payload, both ways.
-fn moved_bytes(connection: &Connection) -> u64 {
-    let stats = connection.stats();
-    stats.sent.as_u64() + stats.received.as_u64()
-}
-
 struct Watch {
     ways: Ways,
     carrying: Carrying,
@@ -271,6 +113,7 @@ struct Watch {
     /// Where it was heard over UDP.
     udp: Option<SocketAddr>,
     growth: Option<Growth>,
+    logins: Logins,
     /// Bytes that the peer has acknowledged, and when the last of them, or nothing was to be.
     acknowledged: (u64, Instant),
     /// The connection's user has gone.
@@ -337,6 +180,9 @@ impl Watch {
             Carrying::Ssh => &[Carrying::Tcp, Carrying::Udp],
         };
         let before = clock::now();
+        if self.logins.carry() && self.is_back_in_the_channel() {
+            return true;
+        }
         if self.carrying == Carrying::Udp && self.udp.is_none() && self.is_called_back() {
             return true;
         }
@@ -430,7 +276,6 @@ impl Watch {
             self.set_now(Now { carrying: Carrying::Punched, relay: None });
             Carrying::Punched
         } else {
-            let before_bytes = moved_bytes(&self.ways.connection);
             let is_forwarded = self.is_heard_at(there.relay());
             let Some(way) = &mut self.ways.relay else { return false };
             if !is_forwarded {
@@ -439,7 +284,7 @@ impl Watch {
                 self.go_back();
                 return false;
             }
-            let relaying = Relaying { by: by.clone(), before_bytes, _kept: way.stay(there) };
+            let relaying = Relaying::from_now(by.clone(), &self.ways.connection, way.stay(there));
             self.carrying = Carrying::Relay;
             self.set_now(Now { carrying: Carrying::Relay, relay: Some(relaying) });
             Carrying::Relay
@@ -533,8 +378,11 @@ impl Watch {
         }
     }
 
-    /// More TCP connections, as long as that helps.
+    /// More connections, as long as that helps.
     fn grow(&mut self) {
+        if self.carrying == Carrying::Ssh {
+            self.log_in_again();
+        }
         let (Some(growth), Some(way)) = (&mut self.growth, &self.ways.tcp) else { return };
         let (sent, received) = way.carrier.moved_bytes();
         if let Some(lanes) = growth.wanted(clock::now(), sent + received, way.carrier.lanes()) {
@@ -542,80 +390,32 @@ impl Watch {
             way.grow(lanes);
         }
     }
-}
 
-/// Finds the number of TCP connections.
-#[derive(Debug, Default)]
-pub(super) struct Growth {
-    /// Since when is measured, and what had been moved then.
-    from: Option<(Instant, u64)>,
-    best: f64,
-    /// New ones are still finding their rate.
-    starting: bool,
-    settled: bool,
-}
-
-impl Growth {
-    /// So many are wanted, if more are.
-    pub(super) fn wanted(&mut self, now: Instant, moved_bytes: u64, lanes: usize) -> Option<usize> {
-        let Some((since, before)) = self.from else {
-            (self.from, self.starting) = (Some((now, moved_bytes)), true);
-            return (lanes < FIRST_LANES).then_some(FIRST_LANES);
-        };
-        let seconds = (now - since).as_secs_f64();
-        if self.settled || seconds < GROW.as_secs_f64() {
-            return None;
-        }
-        let rate = moved_bytes.saturating_sub(before) as f64 / seconds;
-        self.from = Some((now, moved_bytes));
-        if std::mem::take(&mut self.starting) || rate < WORTH_IT {
-            return None;
-        }
-        let is_alike = self.best / FASTER < rate && rate < self.best * FASTER;
-        if is_alike || lanes >= MAX_LANES {
-            self.settled = true;
-            return None;
-        }
-        (self.best, self.starting) = (rate, true);
-        Some((lanes * 2).clamp(FIRST_LANES, MAX_LANES))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// How many lanes there are in the end where so many bytes go through each in a second, and so many through all.
-    fn found(each: u64, all: u64) -> usize {
-        let (mut growth, mut now, mut moved, mut lanes) = (Growth::default(), clock::now(), 0, 1);
-        for _ in 0..30 {
-            lanes = growth.wanted(now, moved, lanes).unwrap_or(lanes);
-            now += Duration::from_millis(2100);
-            moved += (each * lanes as u64).min(all) * 21 / 10;
-        }
-        lanes
-    }
-
-    #[test]
-    fn a_fast_beginning_hides_nothing() {
-        // Each begins twelve times as fast as it goes on, and loses a third of that in each second.
-        let (mut growth, mut now, mut moved, mut ages) = (Growth::default(), clock::now(), 0.0, vec![0.0; 1]);
-        for _ in 0..30 {
-            let lanes = growth.wanted(now, moved as u64, ages.len()).unwrap_or(ages.len());
-            ages.resize(lanes, 0.0);
-            now += Duration::from_millis(2100);
-            for age in &mut ages {
-                moved += 2.1 * 800_000.0 * (1.0 + 11.0 * f64::exp(-*age / 2.5));
-                *age += 2.1;
+    /// More logins beside ssh's channel, as long as that helps.
+    fn log_in_again(&mut self) {
+        let Some((channel, way)) = self.ways.channel.as_ref().zip(self.ways.logins.as_ref()) else { return };
+        let (sent, received) = channel.carrier.moved_bytes();
+        let (at, host) = (way.at, &self.ways.host);
+        match self.logins.step(way, sent + received, clock::now(), &self.dropped) {
+            Step::Wait => {}
+            Step::GoOver if way.carrier.ask(OPEN).is_none() => self.logins = Logins::Refused,
+            Step::GoOver => {
+                tracing::debug!("goes over to further logins");
+                self.ways.connection.redirect(at);
+                (self.began, self.heard, self.acknowledged.1) = (clock::now(), false, clock::now());
             }
+            Step::More(logins) => self.ways.tell.logs_in_again(host, logins),
         }
-        assert_eq!(ages.len(), MAX_LANES);
     }
 
-    #[test]
-    fn there_are_as_many_as_make_it_faster() {
-        assert_eq!(found(1_000_000, 1_000_000_000), MAX_LANES, "each is slowed down by loss");
-        assert_eq!(found(100_000_000, 100_000_000), 8, "four fill the link, eight are no faster");
-        assert_eq!(found(10_000, 1_000_000_000), FIRST_LANES, "there is little to send");
+    /// Whether the far side answers in ssh's first channel, where further logins have fallen silent: it goes on there then, alone.
+    fn is_back_in_the_channel(&mut self) -> bool {
+        self.logins = Logins::Refused;
+        let Some(channel) = self.ways.channel.as_ref().filter(|channel| channel.carrier.ask(OPEN).is_some()) else {
+            return false;
+        };
+        self.ways.connection.redirect(channel.at);
+        (self.began, self.heard, self.acknowledged.1) = (clock::now(), false, clock::now());
+        true
     }
 }

@@ -103,6 +103,26 @@ impl SshCommand {
         greeted.start()
     }
 
+    /// Logs in once more, to have its standard streams led to a port of the far host's own. It asks nothing, shares no connection, and ends when nothing has come back for half a minute.
+    pub fn forward(&self, port: u16) -> Command {
+        let mut command = Command::new(&self.program);
+        // The first word on each counts.
+        for set in [
+            "BatchMode=yes",
+            "ControlMaster=no",
+            "ControlPath=none",
+            "Compression=no",
+            "ServerAliveInterval=10",
+            "ServerAliveCountMax=3",
+        ] {
+            command.args(["-o", set]);
+        }
+        command.args(&self.arguments).arg("-W").arg(format!("127.0.0.1:{port}")).arg("--").arg(&self.destination);
+        // What asks by way of a jump host has no terminal, and is to open no window either.
+        command.env("SSH_ASKPASS_REQUIRE", "never");
+        command
+    }
+
     /// What a far side gets that has no haul of this version.
     pub const fn bootstrap(&self) -> Option<&Bootstrap> {
         self.bootstrap.as_ref()
@@ -220,6 +240,15 @@ mod tests {
             assert_eq!(quoted(OsStr::new(word)), safe);
         }
         assert_eq!(remote_haul(Some(OsStr::new("~/my bin/haul"))), "~/'my bin/haul'");
+    }
+
+    #[test]
+    fn one_more_login_leads_to_a_port_there_and_asks_nothing() {
+        let options = SshOptions { option: vec!["BatchMode=no".into()], ..SshOptions::default() };
+        let command = SshCommand::new(&options, &host(None, Some(22))).forward(60001);
+        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        assert_eq!(words[..2], ["-o", "BatchMode=yes"], "the first word counts");
+        assert!(words.join(" ").ends_with("-o BatchMode=no -p 22 -W 127.0.0.1:60001 -- far"), "{words:?}");
     }
 
     #[test]

@@ -38,6 +38,12 @@ pub fn spawn(command: Command) -> io::Result<Child> {
     told.recv().unwrap_or_else(|_| Err(gone()))
 }
 
+/// As [`spawn`], with no terminal to ask anything on.
+pub fn spawn_mute(mut command: Command) -> io::Result<Child> {
+    leave(&mut command);
+    spawn(command)
+}
+
 /// Starts a program that outlives this one, and whoever has started this one: in a session of its own.
 pub fn spawn_apart(mut command: Command) -> io::Result<Child> {
     leave(&mut command);

@@ -6,6 +6,7 @@
 
 mod command;
 mod error;
+mod forward;
 mod hello;
 mod keeper;
 mod nodelay;
@@ -16,6 +17,7 @@ mod session;
 
 pub use command::{SshCommand, quoted_word};
 pub use error::{SshEnded, SshError};
+pub use forward::Forward;
 pub use hello::{BOOTSTRAP, ClientHello, Family, MAX_LINE, RemoteAnswer, RemoteHello, find_answer, greeting_in};
 pub use keeper::{spawn, spawn_apart};
 pub use options::SshOptions;

@@ -248,7 +248,7 @@ impl Drop for SshSession {
 }
 
 /// Waits for an ssh that ends by itself, in the end by force.
-fn await_end(child: &mut Child, hurry: &Cancel) -> Option<ExitStatus> {
+pub(super) fn await_end(child: &mut Child, hurry: &Cancel) -> Option<ExitStatus> {
     let begun = clock::now();
     while clock::now() - begun < if hurry.is_cancelled() { HURRY } else { FAREWELL } {
         match child.try_wait() {
