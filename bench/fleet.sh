@@ -15,6 +15,7 @@ fi
 cargo build --release --locked -q -p haul-cli
 cargo build --release --locked -q -p e2e --example replicas
 cargo build --release --locked -q -p haul-plan --example million
+export HAUL_BIN="$PWD/target/release/haul"
 echo "bench/fleet.sh, commit $(git rev-parse --short=8 HEAD), release build, $(nproc) cores"
 for turn in 1 2 3; do
     echo "one file of 2 GB from three replicas, turn $turn:"

@@ -1,11 +1,15 @@
 //! From a host's name to a connection: through ssh, or to a daemon whose key is known.
 
+mod around;
 mod error;
+mod growth;
 mod lifeline;
+mod logins;
 mod meeting;
 mod through_relay;
 mod through_ssh;
 mod to_listener;
+mod watched;
 mod ways;
 
 use std::fmt;
@@ -18,7 +22,7 @@ use std::time::{Duration, Instant};
 pub use self::error::{Listener, ReachError, Unanswered};
 pub use self::lifeline::{KEEP_ALIVE, Lifeline, is_heard, own_address};
 use self::lifeline::{Routes, is_silent};
-use self::ways::Watched;
+use self::watched::Watched;
 use haul::{ClientConfig, ConnectError, Connection, Endpoint, Fingerprint, Identity, PeerTrust, TransportConfig};
 use haul_units::Cancel;
 use thiserror::Error;

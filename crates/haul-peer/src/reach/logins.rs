@@ -1,7 +1,7 @@
 //! More logins, where ssh's channel carries and is slow.
 //!
 //! The far side listens on TCP already; a firewall before it lets nobody there, and ssh's own forwarding leads past it (`ssh/forward.rs`). The first login is tried alone: a host that asks for a password, or forwards
-//! nothing, has refused one login by then and no more, and the channel carries on. Where it succeeds, there are as many as make it faster (`growth.rs`).
+//! nothing, has refused one login by then and no more, and the channel carries on. Where it succeeds, there are as many as make it faster (`growth.rs`); where the window was what bounded the channel, that need not be tried.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,11 +12,17 @@ use std::time::{Duration, Instant};
 use haul::carrier::{Carrier, tcp};
 use haul_units::Cancel;
 
-use super::growth::{self, Growth};
+use super::growth::{self, FIRST_LANES, Growth};
 use crate::ssh::Forward;
 
 /// OpenSSH's server turns some away while ten have not logged in (sshd_config(5), `MaxStartups`), and others may be about to.
 const MAX_LOGINS: usize = 8;
+/// About what a login takes on a long path: what is over by then has no use for one more.
+const TRY_AFTER: Duration = Duration::from_secs(1);
+/// What OpenSSH lets a channel have on its way (`CHAN_SES_WINDOW_DEFAULT`).
+const WINDOW_BYTES: f64 = (2u64 << 20) as f64;
+/// It opens the window again when half of it has been used, and in its first round trips TCP sends less: a mean of a quarter is what a window bounds.
+const BOUNDED: f64 = 0.25;
 /// How long one may take: a busy host, and some round trips of the longest path.
 const LOGIN: Duration = Duration::from_secs(30);
 
@@ -49,8 +55,8 @@ impl LoginsWay {
 pub(super) enum Logins {
     /// The channel carries alone: since when is measured, and what it had moved then.
     Alone(Option<(Instant, u64)>),
-    /// The first one is under way; so fast the channel was, in bytes a second.
-    Trying(mpsc::Receiver<io::Result<()>>, f64),
+    /// The first one is under way; what there is to be once it has succeeded.
+    Trying(mpsc::Receiver<io::Result<()>>, Growth),
     /// They carry.
     Carrying(Growth),
     /// There will be none.
@@ -69,22 +75,24 @@ pub(super) enum Step {
 }
 
 impl Logins {
-    /// Looks at what has become of them. `channel` has moved so many bytes.
-    pub(super) fn step(&mut self, way: &LoginsWay, channel: u64, now: Instant, over: &Cancel) -> Step {
+    /// Looks at what has become of them. `channel` has moved so many bytes; a round trip of ssh's takes `rtt`.
+    pub(super) fn step(&mut self, way: &LoginsWay, channel: u64, rtt: Option<Duration>, now: Instant, over: &Cancel) -> Step {
         match self {
             Self::Alone(from) => {
                 let (since, before) = *from.get_or_insert((now, channel));
-                if let Some(rate) = growth::rate_worth_more(now - since, channel.saturating_sub(before)) {
-                    *self = Self::Trying(way.log_in(1, over), rate);
-                } else if now - since >= growth::GROW {
-                    *from = Some((now, channel));
+                if now - since < TRY_AFTER {
+                    return Step::Wait;
+                }
+                match growth::rate_worth_more(now - since, channel.saturating_sub(before)) {
+                    Some(rate) => *self = Self::Trying(way.log_in(1, over), wanted_beside(rate, rtt)),
+                    None => *from = Some((now, channel)),
                 }
                 Step::Wait
             }
-            Self::Trying(told, rate) => match told.try_recv() {
+            Self::Trying(told, growth) => match told.try_recv() {
                 Err(TryRecvError::Empty) => Step::Wait,
                 Ok(Ok(())) => {
-                    *self = Self::Carrying(Growth::beyond(*rate, MAX_LOGINS));
+                    *self = Self::Carrying(growth.clone());
                     Step::GoOver
                 }
                 Ok(Err(_)) | Err(TryRecvError::Disconnected) => {
@@ -105,5 +113,30 @@ impl Logins {
     /// Whether the connection goes by them.
     pub(super) const fn carry(&self) -> bool {
         matches!(self, Self::Carrying(_))
+    }
+}
+
+/// How many there are to be, where the channel carried so many bytes a second.
+fn wanted_beside(rate: f64, rtt: Option<Duration>) -> Growth {
+    let is_bounded = rtt.is_some_and(|rtt| rate * rtt.as_secs_f64() >= WINDOW_BYTES * BOUNDED);
+    Growth::beyond(rate, if is_bounded { MAX_LOGINS } else { FIRST_LANES }, MAX_LOGINS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+
+    fn first_wanted(rate: f64, rtt: Option<Duration>) -> Option<usize> {
+        wanted_beside(rate, rtt).wanted(clock::now(), 0, 1)
+    }
+
+    #[test]
+    fn where_the_window_was_the_bound_all_come_at_once() {
+        let rtt = Some(Duration::from_millis(100));
+        assert_eq!(first_wanted(12e6, rtt), Some(MAX_LOGINS), "1.2 MB in each round trip");
+        assert_eq!(first_wanted(0.7e6, rtt), Some(FIRST_LANES), "it loses packets");
+        assert_eq!(first_wanted(12e6, Some(Duration::from_millis(1))), Some(FIRST_LANES), "12 kB are a link's bound");
+        assert_eq!(first_wanted(12e6, None), Some(FIRST_LANES));
     }
 }

@@ -396,7 +396,7 @@ impl Watch {
         let Some((channel, way)) = self.ways.channel.as_ref().zip(self.ways.logins.as_ref()) else { return };
         let (sent, received) = channel.carrier.moved_bytes();
         let (at, host) = (way.at, &self.ways.host);
-        match self.logins.step(way, sent + received, clock::now(), &self.dropped) {
+        match self.logins.step(way, sent + received, self.ways.rtt, clock::now(), &self.dropped) {
             Step::Wait => {}
             Step::GoOver if way.carrier.ask(OPEN).is_none() => self.logins = Logins::Refused,
             Step::GoOver => {
