@@ -4,12 +4,15 @@
 
 #[path = "../chance/mod.rs"]
 mod chance;
+mod line;
 mod load;
+mod named;
 mod objects;
 mod order;
 mod rig;
 #[expect(dead_code, reason = "what measures uses the rest")]
 mod road;
+mod stage;
 mod subflows;
 mod ways;
 #[path = "../wire/mod.rs"]
