@@ -128,15 +128,20 @@ impl Tcp {
         failed.map_or(Ok(rules), Err)
     }
 
-    /// The rules that are in force.
+    /// The rules that are in force: what was begun and killed, or what somebody else has changed since, is none.
     pub fn rules(&self) -> Result<Vec<Rule>, TcpError> {
-        Ok(Journal::read(&self.place.state)?.changes.iter().map(rule).collect())
+        Ok(self.in_force()?.iter().map(rule).collect())
+    }
+
+    fn in_force(&self) -> Result<Vec<Change>, TcpError> {
+        let mut changes = Journal::read(&self.place.state)?.changes;
+        changes.retain(|change| self.is_in_force(change));
+        Ok(changes)
     }
 
     /// The arguments of `haul tcp` that make these rules again, one command each.
     pub fn commands(&self) -> Result<Vec<Vec<String>>, TcpError> {
-        let journal = Journal::read(&self.place.state)?;
-        Ok(journal.changes.iter().filter_map(command).collect())
+        Ok(self.in_force()?.iter().filter_map(command).collect())
     }
 
     /// Whether the laws are in the kernel, and those of this program.

@@ -2,6 +2,7 @@
 //!
 //! What is loaded is seen by the whole machine, so the tests go one after the other, and each looks that nothing is left.
 
+mod buffers;
 #[path = "../chance/mod.rs"]
 mod chance;
 mod line;

@@ -29,6 +29,11 @@ pub fn of_the_laws() -> Vec<(u32, String)> {
     found
 }
 
+/// How many programs give connections their law by the peer: one for each rule at a cgroup.
+pub fn choosers() -> usize {
+    all(PROGRAM_NEXT, PROGRAM_OF, NAME_OF_PROGRAM).iter().filter(|(_, name)| name == "choose").count()
+}
+
 /// How many subflows the coupled laws know of, in all maps of that name.
 pub fn subflows() -> usize {
     let maps = all(MAP_NEXT, MAP_OF, NAME_OF_MAP).into_iter().filter(|(_, name)| name == SUBFLOWS);
