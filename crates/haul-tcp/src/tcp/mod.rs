@@ -144,9 +144,9 @@ impl Tcp {
         Ok(self.in_force()?.iter().filter_map(command).collect())
     }
 
-    /// Whether the laws are in the kernel, and those of this program.
+    /// Whether the laws are in the kernel: all of them, and for good. Where one was killed that loaded them or took them away, some may be there that nobody counts on.
     pub fn is_loaded(&self) -> bool {
-        self.pins().are_complete()
+        Journal::read(&self.place.state).is_ok_and(|journal| journal.loaded.is_some()) && self.pins().are_complete()
     }
 
     fn pins(&self) -> Pins {
@@ -171,7 +171,7 @@ impl Tcp {
 
     fn load(&self, journal: &mut Journal) -> Result<(), TcpError> {
         let digest = laws::digest();
-        if journal.loaded.as_ref() == Some(&digest) && self.is_loaded() {
+        if journal.loaded.as_ref() == Some(&digest) && self.pins().are_complete() {
             return Ok(());
         }
         laws::obstacle()?;

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use haul_tcp::{Choice, Law, Namespace, Place, Rule, Scope, Tcp, Way, default_of};
+use haul_units::Network;
 
 use crate::chance::Chance;
 use crate::objects;
@@ -73,7 +74,7 @@ impl<'a> Walk<'a> {
         match which {
             0 => scope.networks.push("10.9.0.0/24".parse().expect("a network")),
             1 | 4 => scope.networks.push("10.9.0.2".parse().expect("a host")),
-            2 => scope.networks.extend(["10.9.0.0/24", "10.9.0.7"].map(|text| text.parse().expect("a network"))),
+            2 => scope.networks.extend(["10.9.0.0/24", "10.9.0.7"].map(|text| text.parse::<Network>().expect("a network"))),
             _ => {}
         }
         if which >= 4 {
@@ -143,7 +144,7 @@ impl<'a> Walk<'a> {
             more => panic!("{more:?}"),
         }
         let at_groups = of(|way| matches!(way, Way::Cgroup(_))).len();
-        until("programs at cgroups are those that are said", || objects::choosers() == at_groups);
+        until("programs at cgroups are those that are said", || objects::choosers_at_work() == at_groups);
         let known = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("readable");
         let ours = known.split_whitespace().filter(|name| name.starts_with("haul_")).count();
         if self.rig.tcp.is_loaded() {
@@ -158,7 +159,7 @@ impl<'a> Walk<'a> {
         assert!(rules.iter().all(|rule| taken.contains(rule)), "{rules:?} were on, {taken:?} were taken back");
         assert_eq!(self.rig.transfer(), self.usual, "the default is what it was");
         self.rig.expect_nothing_left();
-        until("no program is left at a cgroup", || objects::choosers() == 0);
+        until("no program is left at a cgroup", || objects::choosers().is_empty());
     }
 }
 
