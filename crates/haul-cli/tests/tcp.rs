@@ -289,7 +289,9 @@ fn what_a_unit_starts_brings_the_same_back_after_a_restart() {
         let output = Command::new("sh").args(["-c", line]).output().expect("sh");
         assert!(output.status.success(), "{line}: {}", printed(&output).1);
     };
-    starts.iter().for_each(|line| run(line));
+    for line in starts {
+        run(line);
+    }
     assert_eq!(state(netns), before);
     assert_eq!(rig.law(), "haul_fair");
     assert_eq!(told(&["install", "--print"]), unit, "and a unit of it is the same");

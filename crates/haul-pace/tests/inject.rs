@@ -100,9 +100,9 @@ fn a_class_that_follows_spaces_the_window_over_its_round_trip() {
         let injector = Injector::start(&InjectSpec { classes: vec![class], ..spec() }).unwrap();
         assert_eq!(injector.targets(), [None]);
         let mut stream = TcpStream::connect((Line::FAR, 5001)).unwrap();
-        let mut asked = Vec::new();
+        let (mut asked, piece) = (Vec::new(), vec![7; 32 << 10]);
         for _ in 0..128 {
-            stream.write_all(&[7; 32 << 10]).unwrap();
+            stream.write_all(&piece).unwrap();
             asked.extend(injector.targets().into_iter().flatten());
         }
         (injector, asked)

@@ -209,8 +209,9 @@ mod tests {
         let socket =
             socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG)).unwrap();
         near.set_nonblocking(true).unwrap();
+        let much = vec![0; 65_536];
         let found = (0..1000).any(|_| {
-            while near.write(&[0; 65_536]).is_ok() {}
+            while near.write(&much).is_ok() {}
             let sending = connections(&socket).unwrap();
             sending
                 .iter()

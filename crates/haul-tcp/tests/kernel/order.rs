@@ -154,6 +154,9 @@ impl<'a> Walk<'a> {
     }
 
     fn end(self) {
+        // What belongs to a namespace that has gone goes with the next command, without a word.
+        let nobody = Scope { networks: vec!["192.0.2.0/24".parse().expect("a network")], ..self.rig.scope() };
+        assert_eq!(self.rig.tcp.off(Some(&nobody)).expect("off"), []);
         let rules = self.rig.tcp.rules().expect("rules");
         let taken = self.rig.tcp.off(None).expect("off");
         assert!(rules.iter().all(|rule| taken.contains(rule)), "{rules:?} were on, {taken:?} were taken back");
