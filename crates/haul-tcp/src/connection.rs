@@ -6,7 +6,6 @@ use std::time::Duration;
 use haul_units::{BitRate, Bytes};
 
 use crate::law::Choice;
-use crate::needs::product;
 
 /// A connection of the kernel's TCP that is open.
 #[derive(Debug, Clone, PartialEq)]
@@ -182,6 +181,12 @@ impl Reader<'_> {
     fn micros(&mut self) -> Option<Duration> {
         self.u32().map(|us| Duration::from_micros(us.into()))
     }
+}
+
+/// What is on the way at once.
+pub(crate) fn product(rate: BitRate, round_trip: Duration) -> Bytes {
+    let product = u128::from(rate.as_bps()) * round_trip.as_micros() / 8_000_000;
+    Bytes(u64::try_from(product).unwrap_or(u64::MAX))
 }
 
 fn packets_per_us(rate: u64, segment_bytes: u32) -> BitRate {

@@ -3,8 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::kernel::refusal::shown;
-
 /// Why the laws could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -56,6 +54,13 @@ pub enum LoadError {
     /// This process: what it mounts is seen by nobody else.
     #[error("this process has mounts of its own, as `ip netns exec` makes them: what it keeps for later would be gone with it")]
     OwnMounts,
+}
+
+/// The last lines of a log.
+fn shown(log: &str) -> String {
+    let lines: Vec<&str> = log.trim_end().lines().collect();
+    let last = lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n");
+    if last.is_empty() { last } else { format!("\n{last}") }
 }
 
 fn where_it_is(kept: Option<&Path>) -> String {
@@ -179,5 +184,21 @@ impl TcpError {
     /// For `map_err`.
     pub(crate) fn doing(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System { doing, source }
+    }
+}
+
+/// What an error shows of a log.
+const SHOWN_LINES: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_of_a_log_are_shown() {
+        let lines: Vec<String> = (0..50).map(|line| line.to_string()).collect();
+        let shown = shown(&lines.join("\n"));
+        assert!(shown.starts_with("\n38\n") && shown.ends_with("\n49"), "{shown}");
+        assert_eq!(super::shown("\n"), "");
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use haul_units::{BitRate, Bytes};
 
 use crate::clock;
-use crate::connection::Connection;
+use crate::connection::{Connection, product};
 use crate::error::TcpError;
 use crate::kernel::netns::Namespace;
 use crate::tcp::Tcp;
@@ -115,12 +115,6 @@ impl Tcp {
         }
         Ok(lacks)
     }
-}
-
-/// What is on the way at once.
-pub(crate) fn product(rate: BitRate, round_trip: Duration) -> Bytes {
-    let product = u128::from(rate.as_bps()) * round_trip.as_micros() / 8_000_000;
-    Bytes(u64::try_from(product).unwrap_or(u64::MAX))
 }
 
 fn buffer(on_the_way: Bytes) -> Bytes {

@@ -109,7 +109,7 @@ fn kernel() {
     let crate::plot::Data::Bars(bars) = &laboratory.charts[0].data else { panic!("{laboratory:?}") };
     assert_eq!(bars.groups, ["1 %"]);
     assert_eq!(bars.series.len(), report.tables[0].columns.len() - 2, "{bars:?}");
-    let bar = |who: &str| bars.series.iter().find(|series| series.name == who).and_then(|series| series.values[0].clone());
+    let bar = |who: &str| bars.series.iter().find(|series| series.name == who).and_then(|series| series.values[0]);
     assert!(bar("TCP CUBIC").expect("a bar").mean < bar("haul").expect("a bar").mean, "{bars:?}");
 }
 

@@ -16,8 +16,6 @@ const NAME: &str = "verifier.log";
 const FRESH: &str = "verifier.log.new";
 /// What is kept of it at most: its end has the reason.
 pub(crate) const MOST_BYTES: usize = 1 << 20;
-/// What an error shows of it.
-const SHOWN_LINES: usize = 12;
 
 /// Writes it down; the file.
 pub(crate) fn keep(log: &str, place: &Path) -> io::Result<PathBuf> {
@@ -53,13 +51,6 @@ pub(crate) fn end_of(text: &str, most_bytes: usize) -> &str {
     let surplus = text.len().saturating_sub(most_bytes);
     let from = (surplus..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     &text[from..]
-}
-
-/// The last lines of it, for an error.
-pub(crate) fn shown(log: &str) -> String {
-    let lines: Vec<&str> = log.trim_end().lines().collect();
-    let last = lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n");
-    if last.is_empty() { last } else { format!("\n{last}") }
 }
 
 #[cfg(test)]
@@ -109,7 +100,5 @@ mod tests {
         let file = keep(&log, &dir.path().join("log")).expect("kept");
         let kept = fs::read_to_string(file).expect("there");
         assert!(kept.len() <= MOST_BYTES && kept.ends_with("the reason\n"), "{}", kept.len());
-        let many: String = (0..50).map(|line| format!("{line}\n")).collect();
-        assert!(shown(&many).starts_with("\n38\n") && shown(&many).ends_with("\n49"), "{}", shown(&many));
     }
 }

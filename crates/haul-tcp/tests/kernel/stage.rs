@@ -135,7 +135,7 @@ impl<'a> Stage<'a> {
         tcp.extend(flow.port.to_be_bytes());
         tcp.extend(u32::from(flags & SYN == 0).to_be_bytes());
         tcp.extend(flow.acked.to_be_bytes());
-        tcp.extend([((20 + options.len()) / 4 << 4) as u8, flags]);
+        tcp.extend([(((20 + options.len()) / 4) << 4) as u8, flags]);
         tcp.extend(u16::MAX.to_be_bytes());
         tcp.extend([0; 4]);
         tcp.extend(options);
@@ -242,7 +242,7 @@ pub struct Flow {
 impl Flow {
     /// It has always more to send.
     pub fn feed(&mut self) {
-        let piece = [0; 64 * SEGMENT as usize];
+        let piece = [0; 8 * SEGMENT as usize];
         loop {
             match self.near.write(&piece) {
                 Ok(_) => {}
