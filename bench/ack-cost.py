@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """What each law of `haul tcp` takes of a processor for an acknowledgement, beside the kernel's CUBIC and BBR behind the same kind of program.
 
-    sudo bench/ack-cost.py [HAUL] [SECONDS]
+    sudo bench/ack-cost.py [--keep DIR] [HAUL] [SECONDS]
 
 An iperf3 flow over an emulated link of 1 Gbit/s, 20 ms and 0.1 % of loss for each law; the kernel counts time and calls of its programs (kernel.bpf_stats_enabled, put back
 afterwards; the count itself takes some 20 ns a call). An acknowledgement is a call of `cong_control` or `pkts_acked`: what all programs of a law took, by those.
 Needs clang, libbpf and iperf3. HAUL is target/release/haul without a word.
+With --keep the rows are left in DIR too, in the form of bench/results (DATE-kernel-ack-cost), of which `cargo xtask docs` makes docs/results.md.
 """
+import argparse
 import ctypes
 import os
 import pathlib
@@ -14,10 +16,10 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-HAUL = sys.argv[1] if len(sys.argv) > 1 else str(ROOT / "target/release/haul")
-SECONDS = sys.argv[2] if len(sys.argv) > 2 else "5"
+BELOW = "HAUL_ACK_COST"  # Set for the one that runs below `haul tcp run`.
 STATS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
 OWN = ["haul_fair", "haul_quickstart", "haul_modest", "haul_aggressive", "haul_fast", "haul_highspeed", "haul_scalable", "haul_bic", "haul_westwood", "haul_lia", "haul_olia", "haul_balia"]
 YARDSTICKS = {"ycubic": "the kernel's CUBIC", "ybbr": "the kernel's BBR"}
@@ -72,16 +74,16 @@ def load_yardsticks():
     return library, links
 
 
-def flow(law):
+def flow(haul, seconds, law):
     """One iperf3 flow with this law, and what its programs took: ns and acknowledgements."""
     before = programs()
     script = f"""
-        {HAUL} lab wan exec b -- iperf3 -s -1 >/dev/null &
-        until {HAUL} lab wan exec b -- ss -Hlnt 'sport = :5201' | grep -q .; do sleep 0.1; done
-        {HAUL} lab wan exec a -- iperf3 -c $HAUL_LAB_B_ADDRESS -C {law} -t {SECONDS} -J
+        {haul} lab wan exec b -- iperf3 -s -1 >/dev/null &
+        until {haul} lab wan exec b -- ss -Hlnt 'sport = :5201' | grep -q .; do sleep 0.1; done
+        {haul} lab wan exec a -- iperf3 -c $HAUL_LAB_B_ADDRESS -C {law} -t {seconds} -J
         wait
     """
-    wan = [HAUL, "lab", "wan", "run", "--rate", "1G", "--rtt", "20ms", "--loss", "0.1%", "--tcp", law, "--", "bash", "-c", script]
+    wan = [haul, "lab", "wan", "run", "--rate", "1G", "--rtt", "20ms", "--loss", "0.1%", "--tcp", law, "--", "bash", "-c", script]
     subprocess.run(wan, check=True, stdout=subprocess.DEVNULL)
     after = programs()
     taken = {name: (after[name][0] - before.get(name, (0, 0))[0], after[name][1] - before.get(name, (0, 0))[1]) for name in after}
@@ -89,23 +91,46 @@ def flow(law):
     return sum(nanoseconds for nanoseconds, _ in taken.values()), acknowledgements
 
 
+def about(haul, seconds):
+    """The machine, and what was measured on it."""
+    version, commit = (subprocess.run(words, capture_output=True, text=True).stdout.strip() for words in ([haul, "--version"], ["git", "-C", ROOT, "rev-parse", "--short", "HEAD"]))
+    when, load = time.strftime("%F %H:%M UTC", time.gmtime()), " ".join(f"{part:.2f}" for part in os.getloadavg())
+    return f"{version}, {os.uname().release}, {os.cpu_count()} processors, {when}, load {load}; bench/ack-cost.py at {commit}; {seconds} s each"
+
+
+def measure(haul, seconds, keep):
+    """All laws, one after the other."""
+    before, machine, rows = STATS.read_text(), about(haul, seconds), ["congestion control,ns for an acknowledgement,acknowledgements"]
+    library, links = load_yardsticks()
+    STATS.write_text("1")
+    try:
+        for law in [*YARDSTICKS, *OWN]:
+            nanoseconds, acknowledgements = flow(haul, seconds, law)
+            name, cost = YARDSTICKS.get(law, law), nanoseconds / max(acknowledgements, 1)
+            rows.append(f"{name},{cost:.0f},{acknowledgements}")
+            print(f"{name:<22}{cost:8.0f} ns   {acknowledgements:8} acknowledgements", flush=True)
+    finally:
+        STATS.write_text(before)
+        for link in links:
+            library.bpf_link__destroy(link)
+    if keep:
+        keep.mkdir(parents=True, exist_ok=True)
+        (keep / "machine.txt").write_text(machine + "\n")
+        (keep / "ack-cost.csv").write_text("\n".join(rows) + "\n")
+
+
 def main():
-    if len(sys.argv) > 3:
-        # The laws are in the kernel as long as this runs below `haul tcp run`.
-        before = STATS.read_text()
-        library, links = load_yardsticks()
-        STATS.write_text("1")
-        try:
-            for law in [*YARDSTICKS, *OWN]:
-                nanoseconds, acknowledgements = flow(law)
-                print(f"{YARDSTICKS.get(law, law):<22}{nanoseconds / max(acknowledgements, 1):8.0f} ns   {acknowledgements:8} acknowledgements", flush=True)
-        finally:
-            STATS.write_text(before)
-            for link in links:
-                library.bpf_link__destroy(link)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--keep", type=lambda path: pathlib.Path(path).absolute())
+    parser.add_argument("haul", nargs="?", default=str(ROOT / "target/release/haul"))
+    parser.add_argument("seconds", nargs="?", default="5")
+    words = parser.parse_args()
+    if BELOW in os.environ:
+        measure(words.haul, words.seconds, words.keep)
         return
-    # The first of a cgroup's programs decides for connections that name no law: these all name one by their route.
-    os.execvp(HAUL, [HAUL, "tcp", "run", "--mode", "fair", "--", sys.executable, __file__, HAUL, SECONDS, "below"])
+    # The laws are in the kernel as long as this runs below `haul tcp run`. The first of a cgroup's programs decides for connections that name no law: these all name one by their route.
+    os.environ[BELOW] = "1"
+    os.execvp(words.haul, [words.haul, "tcp", "run", "--mode", "fair", "--", sys.executable, __file__, *sys.argv[1:]])
 
 
 main()

@@ -776,7 +776,7 @@ fq\t'A departure time for each packet'
 htb\t'A class of HTB for each of these'"
 complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -l gaps -d 'Fill the gaps with PAUSE frames that the next switch drops: exact to the byte, any protocol. What leaves through this Ethernet interface for the networks of --to is spaced while CMD runs, whoever sends it' -r
 complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -l line -d 'What the line of that interface carries, where it does not say so itself' -r
-complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -l follow -d 'Not more than a window each round trip'
+complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -l follow -d 'Not more than a window each round trip. With --gaps the rate is all of TCP\'s windows there together'
 complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -a "on" -d 'Hold all TCP connections that open from now on to these rates, until `haul pace off` or a restart of the machine'
 complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -a "off" -d 'Take the rates back; connections that are open keep theirs'
@@ -787,7 +787,7 @@ complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcomma
 complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from on" -l queue-by -d 'What holds packets in that queue' -r -f -a "auto\t'fq where the kernel has it, else htb (the default)'
 fq\t'A departure time for each packet'
 htb\t'A class of HTB for each of these'"
-complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from on" -l follow -d 'Not more than a window each round trip'
+complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from on" -l follow -d 'Not more than a window each round trip. With --gaps the rate is all of TCP\'s windows there together'
 complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from on" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from off" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from status" -l json -d 'As JSON'

@@ -50,8 +50,11 @@ fn with_rates(pace: &Pace, classes: &ClassArgs, name: &OsString, arguments: &[Os
 
 fn with_gaps(args: &PaceArgs, interface: &str, name: &OsString, arguments: &[OsString]) -> Result<Exit, Failure> {
     let class = |arg: &ClassArg| {
-        let rate = arg.rate.or(args.classes.rate).ok_or_else(|| no_rate(&arg.to.to_string()))?;
-        Ok(InjectClass { to: arg.to, rate })
+        let follows = args.classes.follow;
+        // What follows has the line for its most, where nothing else is said.
+        let most = follows.then_some(BitRate::MAX);
+        let rate = arg.rate.or(args.classes.rate).or(most).ok_or_else(|| no_rate(&arg.to.to_string()))?;
+        Ok(InjectClass { to: arg.to, rate, follows })
     };
     let classes = args.classes.to.iter().map(class).collect::<Result<Vec<_>, Failure>>()?;
     let spec = InjectSpec { interface: interface.to_owned(), line: args.gaps.line, classes };

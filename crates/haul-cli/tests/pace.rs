@@ -110,6 +110,8 @@ fn what_is_wrong_is_said_with_what_to_do() {
         (&["--rate", "1M", "--queue", "lo", "--queue-by", "tbf", "--", "true"], "possible values: auto, fq, htb"),
         (&["--gaps", "eth0", "--rate", "1M", "--", "true"], "--to"),
         (&["--gaps", "lo", "--rate", "1M", "--to", "127.0.0.9", "--", "true"], "lo is no Ethernet interface"),
+        (&["--gaps", "lo", "--to", "127.0.0.9", "--", "true"], "no rate is given for 127.0.0.9"),
+        (&["--gaps", "lo", "--follow", "--to", "127.0.0.9", "--", "true"], "lo is no Ethernet interface"),
     ] {
         let output = pace(arguments);
         let (_, err) = printed(&output);

@@ -235,3 +235,144 @@ fn without_the_rights_they_are_named() {
     let (_, err) = printed(&output.expect("setpriv of util-linux"));
     assert!(err.contains("needs the rights CAP_BPF, CAP_SYS_ADMIN") && err.contains("run it with sudo"), "{err}");
 }
+
+/// The rules in force and the default of a namespace, as a program is told of them.
+fn state(netns: &str) -> (serde_json::Value, serde_json::Value) {
+    let status: serde_json::Value = serde_json::from_str(&told(&["status", "--netns", netns, "--json"])).expect("JSON");
+    assert_eq!(status["loaded"], true);
+    (status["rules"].clone(), status["default"].clone())
+}
+
+/// What a unit has for one of its keys. Nothing in it is quoted otherwise than a shell has it.
+fn lines_of<'a>(unit: &'a str, key: &str) -> Vec<&'a str> {
+    unit.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('=')).collect()
+}
+
+/// As a restart of the machine does: what is in the kernel and below /run is gone.
+fn restart(rig: &Rig) {
+    ip(&["netns", "delete", &rig.namespace]);
+    let unmounted = Command::new("umount").arg("/run/haul/bpf").status().expect("umount");
+    assert!(unmounted.success());
+    fs::remove_file("/run/haul/tcp/journal.json").expect("there was a journal");
+    // The kernel lets go of them some time after their last name.
+    let gone = (0..1000).any(|_| {
+        std::thread::yield_now();
+        let known = fs::read_to_string(AVAILABLE).expect("readable");
+        ip(&["netns", "list"]);
+        !known.contains("haul_")
+    });
+    assert!(gone, "the laws are in the kernel still");
+    ip(&["netns", "add", &rig.namespace]);
+    ip(&["-n", &rig.namespace, "link", "set", "lo", "up"]);
+}
+
+#[test]
+fn what_a_unit_starts_brings_the_same_back_after_a_restart() {
+    let Some(rig) = Rig::open() else { return };
+    let netns = rig.namespace.as_str();
+    let route = ["-n", netns, "route", "add", "10.98.0.0/16", "dev", "lo"];
+    ip(&route);
+    told(&["on", "fair", "--netns", netns]);
+    told(&["on", "aggressive", "--to", "10.98.0.0/16", "--netns", netns]);
+    told(&["on", "modest", "--to", "10.99.0.7", "--netns", netns]);
+    let before = state(netns);
+    let ways: Vec<_> = before.0.as_array().expect("a list").iter().map(|rule| rule["way"].clone()).collect();
+    assert_eq!(ways, ["default", "route", "cgroup"]);
+    let unit = told(&["install", "--print"]);
+    let (starts, stops) = (lines_of(&unit, "ExecStart"), lines_of(&unit, "ExecStop"));
+    assert_eq!((starts.len(), stops.len()), (3, 1), "{unit}");
+
+    restart(&rig);
+    ip(&route);
+    assert_ne!(rig.law(), "haul_fair");
+    let run = |line: &str| {
+        let output = Command::new("sh").args(["-c", line]).output().expect("sh");
+        assert!(output.status.success(), "{line}: {}", printed(&output).1);
+    };
+    for line in starts {
+        run(line);
+    }
+    assert_eq!(state(netns), before);
+    assert_eq!(rig.law(), "haul_fair");
+    assert_eq!(told(&["install", "--print"]), unit, "and a unit of it is the same");
+    run(stops[0]);
+    assert_eq!(told(&["off"]), "nothing was on\n");
+    assert_ne!(rig.law(), "haul_fair");
+}
+
+#[test]
+fn the_unit_is_one_that_systemd_takes() {
+    let Some(rig) = Rig::open() else { return };
+    told(&["on", "fair", "--netns", &rig.namespace]);
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("haul-tcp.service");
+    fs::write(&file, told(&["install", "--print"])).expect("written");
+    let output = match Command::new("systemd-analyze").arg("verify").arg(&file).output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return skip::skip("there is no systemd-analyze (apt-get install systemd)");
+        }
+        output => output.expect("systemd-analyze"),
+    };
+    let (out, err) = printed(&output);
+    assert!(output.status.success() && (out + &err).trim().is_empty(), "{err}");
+}
+
+/// In mounts of its own, where systemd seems to be there, and a `systemctl` that writes down what it is told.
+#[test]
+fn a_unit_is_installed_enabled_and_taken_away() {
+    let Some(rig) = Rig::open() else { return };
+    told(&["on", "modest", "--netns", &rig.namespace]);
+    let printed_unit = told(&["install", "--print"]);
+    let dir = tempfile::tempdir().expect("a directory");
+    let (systemctl, told_of) = (dir.path().join("systemctl"), dir.path().join("told"));
+    fs::write(&systemctl, format!("#!/bin/sh\necho \"$@\" >> {}\n", told_of.display())).expect("written");
+    let script = "set -e
+        chmod +x $DIR/systemctl
+        mkdir -p $DIR/etc/systemd/system $DIR/run/systemd/system
+        mount --bind $DIR/etc/systemd/system /etc/systemd/system
+        mount --bind $DIR/run/systemd /run/systemd
+        PATH=$DIR:$PATH
+        $HAUL tcp install --remove
+        $HAUL tcp install
+        cp /etc/systemd/system/haul-tcp.service $DIR/installed
+        $HAUL tcp install --remove
+        ls -A /etc/systemd/system";
+    let places = ["/etc/systemd/system", "/run/systemd"];
+    if let Some(place) = places.iter().find(|place| !std::path::Path::new(place).is_dir()) {
+        return skip::skip(format!("{place} is not there (apt-get install systemd)"));
+    }
+    let output = Command::new("unshare")
+        .args(["--mount", "--propagation", "private", "sh", "-c", script])
+        .env("DIR", dir.path())
+        .env("HAUL", env!("CARGO_BIN_EXE_haul"))
+        .output()
+        .expect("unshare of util-linux");
+    let (out, err) = printed(&output);
+    assert!(output.status.success(), "{out}{err}");
+    let said: Vec<&str> = out.lines().collect();
+    let [none, installed, removed] = said.as_slice() else { panic!("the unit's file is left: {out}") };
+    assert_eq!(*none, "no unit is installed");
+    assert!(installed.contains("switches on at each start") && removed.contains("is removed"), "{out}");
+    assert_eq!(fs::read_to_string(dir.path().join("installed")).expect("copied"), printed_unit);
+    let steps = fs::read_to_string(told_of).expect("it was called");
+    let steps: Vec<&str> = steps.lines().collect();
+    assert_eq!(steps, ["daemon-reload", "enable haul-tcp.service", "disable haul-tcp.service", "daemon-reload"]);
+}
+
+#[test]
+fn buffers_that_are_too_small_are_noted_when_it_is_switched_on() {
+    let Some(rig) = Rig::open() else { return };
+    let netns = rig.namespace.as_str();
+    let mut held = rig.held();
+    let small = rig.python("open('/proc/sys/net/ipv4/tcp_rmem', 'w').write('4096 8192 16384')").status().expect("python3");
+    assert!(small.success());
+    let output = tcp(&["on", "fair", "--netns", netns]);
+    let (out, err) = printed(&output);
+    assert!(output.status.success() && out.starts_with("fair: "), "{out}{err}");
+    assert!(err.contains("net.ipv4.tcp_rmem: ") && err.contains("is too small for what is received from 127.0.0.1:"), "{err}");
+    assert!(err.contains(&format!("`ip netns exec {netns} sysctl -w net.ipv4.tcp_rmem=\"4096 8192 ")), "{err}");
+    let status: serde_json::Value = serde_json::from_str(&told(&["status", "--netns", netns, "--json"])).expect("JSON");
+    assert!(status["lacks"].as_array().is_some_and(|lacks| lacks.iter().any(|lack| lack["limit"] == "net.ipv4.tcp_rmem")));
+    drop(held.stdin.take());
+    assert!(held.wait().expect("it ends").success());
+}

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use haul_netdev::ethernet::{HEADER, is_pause, on_line};
 use haul_netdev::iproute::ip_batch;
@@ -69,6 +70,11 @@ impl Line {
 
     /// Lays one. Needs root.
     pub fn lay(rate: BitRate) -> Result<Self, LineError> {
+        Self::lay_far(rate, Duration::ZERO)
+    }
+
+    /// Lays one whose far host is so far behind the switch.
+    pub fn lay_far(rate: BitRate, delay: Duration) -> Result<Self, LineError> {
         let host = |address: &str| {
             Namespace::make(|| {
                 let device = Device::create(Self::INTERFACE, Layer::Frames)?;
@@ -84,7 +90,8 @@ impl Line {
         };
         let ((near, from), (far, to)) = (host(Self::NEAR)?, host(Self::FAR)?);
         let (report, cancel) = (Arc::<Mutex<LineReport>>::default(), Cancel::new());
-        let switch = Switch { from, to, rate, line_ends: clock::now(), travelling: VecDeque::new(), report: Arc::clone(&report) };
+        let switch =
+            Switch { from, to, rate, delay, line_ends: clock::now(), travelling: VecDeque::new(), report: Arc::clone(&report) };
         let stop = cancel.clone();
         let thread = std::thread::Builder::new().name("line".to_owned()).spawn(move || switch.run(&stop));
         Ok(Self { near, far, report, cancel, thread: Some(thread.map_err(LineError::Thread)?) })
@@ -110,8 +117,9 @@ struct Switch {
     from: Device,
     to: Device,
     rate: BitRate,
+    delay: Duration,
     line_ends: Time,
-    /// Frames with the time at which the switch has them whole.
+    /// Frames with the time at which the far host gets them.
     travelling: VecDeque<(Time, Vec<u8>)>,
     report: Arc<Mutex<LineReport>>,
 }
@@ -156,11 +164,11 @@ impl Switch {
             report.gaps.record(self.line_ends);
         }
         drop(report);
-        self.travelling.push_back((self.line_ends, frame.to_vec()));
+        self.travelling.push_back((self.line_ends + self.delay, frame.to_vec()));
     }
 }
 
 /// Acknowledgements and ARP are not what is spaced.
 const LARGE: usize = 1000;
 /// Until it looks whether it shall end.
-const PATIENCE: std::time::Duration = std::time::Duration::from_millis(50);
+const PATIENCE: Duration = Duration::from_millis(50);

@@ -6,7 +6,7 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | `target` | how fast: a window each round trip |
+//! | `target` | how fast: the estimator, a window each round trip |
 //! | `scheduler` | which frame leaves next, or how long a gap: classes on a clock of bytes; knows no packets and no time |
 //! | `inject` | the same on a real interface, through a TUN device and a packet socket |
 //! | `spaced` | an interface in virtual time, by gaps, by a timer, or neither |
@@ -34,4 +34,4 @@ mod target;
 pub use inject::{InjectClass, InjectError, InjectSpec, InjectStats, Injector, InterfaceError};
 pub use scheduler::{ClassId, Next, Scheduler};
 pub use spaced::{OnLine, Spaced};
-pub use target::of_window;
+pub use target::{Estimator, of_window};

@@ -9,7 +9,7 @@ use haul_netdev::ethernet::on_line;
 use haul_sim::{Delivered, Endpoint, EndpointId, FlowEnd, Transmit};
 use haul_units::{BitRate, Bytes, GapMeter, Time};
 
-use crate::{ClassId, Next, Scheduler};
+use crate::{ClassId, Estimator, Next, Scheduler};
 
 /// What travels on the line of such a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,16 @@ pub enum OnLine<P> {
 pub struct Spaced<E: Endpoint> {
     inner: E,
     interface: Interface<E::Packet>,
+    follows: Option<Follows<E>>,
     arrivals: GapMeter,
+}
+
+/// A rate that follows the end's own window.
+#[derive(Debug)]
+struct Follows<E> {
+    estimator: Estimator,
+    /// Its window in packets, what one of them takes on the line, its round trip.
+    of: fn(&E) -> (u64, Bytes, Duration),
 }
 
 #[derive(Debug)]
@@ -43,6 +52,18 @@ impl<E: Endpoint> Spaced<E> {
         Self::behind(inner, Interface::Gaps(Line { scheduler, class, rate: line, switch, free_at: Time::ZERO }))
     }
 
+    /// Sends what its window asks for, over a line as [`by_gaps`](Self::by_gaps): `of` has its window in packets, what one of them takes on the line, and its round trip.
+    pub fn by_following_gaps(
+        inner: E,
+        line: BitRate,
+        of: fn(&E) -> (u64, Bytes, Duration),
+        room: Bytes,
+        switch: EndpointId,
+    ) -> Self {
+        let follows = Some(Follows { estimator: Estimator::default(), of });
+        Self { follows, ..Self::by_gaps(inner, line, line, room, switch) }
+    }
+
     /// Sends at `rate` by a timer that fires at multiples of `tick`, and lets go whatever is due then.
     pub const fn by_timer(inner: E, tick: Duration, rate: BitRate, room: Bytes) -> Self {
         let timer = Timer { tick, rate, room, queue: VecDeque::new(), queued: Bytes::ZERO, next_at: Time::ZERO };
@@ -55,7 +76,7 @@ impl<E: Endpoint> Spaced<E> {
     }
 
     const fn behind(inner: E, interface: Interface<E::Packet>) -> Self {
-        Self { inner, interface, arrivals: GapMeter::new() }
+        Self { inner, interface, follows: None, arrivals: GapMeter::new() }
     }
 
     /// Who is behind the interface.
@@ -89,6 +110,10 @@ impl<P> Line<P> {
         }
         let bytes = transmit.bytes;
         self.scheduler.push(self.class, transmit, bytes);
+    }
+
+    fn hold_to(&mut self, rate: BitRate) {
+        self.scheduler.set_rate(self.class, Some(rate.min(self.rate)));
     }
 
     fn next(&mut self, now: Time) -> Option<Transmit<OnLine<P>>> {
@@ -166,6 +191,12 @@ impl<E: Endpoint> Endpoint for Spaced<E> {
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Transmit<Self::Packet>> {
+        if let (Some(Follows { estimator, of }), Interface::Gaps(line)) = (&mut self.follows, &mut self.interface) {
+            let (window_pkts, packet, rtt) = of(&self.inner);
+            if let Some(target) = estimator.target(window_pkts, packet, rtt) {
+                line.hold_to(target);
+            }
+        }
         while let Some(transmit) = self.inner.poll_transmit(now) {
             let transmit = Transmit { bytes: on_line(transmit.bytes), ..transmit };
             match &mut self.interface {
@@ -221,7 +252,10 @@ mod tests {
 
     /// A TCP with a window too large for its own good, over a line to a switch with little memory, and on: its packets at the far end, and what the switch dropped.
     fn flow(interface: impl FnOnce(Tcp, EndpointId) -> Spaced<Tcp>) -> (GapMeter, u64, Bytes) {
-        let config = TcpConfig { max_window_pkts: 2000, ..TcpConfig::RENO };
+        flow_of(TcpConfig { max_window_pkts: 2000, ..TcpConfig::RENO }, interface)
+    }
+
+    fn flow_of(config: TcpConfig, interface: impl FnOnce(Tcp, EndpointId) -> Spaced<Tcp>) -> (GapMeter, u64, Bytes) {
         let (receiver, switch) = (EndpointId(1), EndpointId(2));
         let mut network = Network::new();
         network.add_endpoint(interface(Tcp::sender(config, receiver, Time::ZERO, None), switch));
@@ -253,6 +287,37 @@ mod tests {
         assert!(received > Bytes(400_000_000), "{received}");
         let (low, high) = (gaps.quantile(0.05).unwrap(), gaps.quantile(0.95).unwrap());
         assert!(low.abs_diff(PERIOD) < PERIOD / 25 && high.abs_diff(PERIOD) < PERIOD / 25, "{low:?} to {high:?}, not {PERIOD:?}");
+    }
+
+    /// Both parts of IPG-aware packet scheduling together.
+    #[test]
+    fn gaps_that_follow_the_window_space_it_over_its_round_trip() {
+        /// The receiver's room bounds the window too.
+        fn of<const ROOM_PKTS: u32>(tcp: &Tcp) -> (u64, Bytes, Duration) {
+            let stats = tcp.stats();
+            (stats.window_pkts.min(ROOM_PKTS.into()) as u64, Bytes(1538), stats.rtt)
+        }
+        fn follow<const ROOM_PKTS: u32>() -> (GapMeter, u64, Bytes) {
+            let config = TcpConfig { max_window_pkts: ROOM_PKTS, ..TcpConfig::RENO };
+            flow_of(config, |tcp, switch| Spaced::by_following_gaps(tcp, LINE, of::<ROOM_PKTS>, Bytes::mib(8), switch))
+        }
+        let (gaps, dropped, received) = follow::<1000>();
+        assert_eq!(dropped, 0);
+        // 1000 packets each 50 ms: one each 50 us, less the time on the way of the first.
+        let place = Duration::from_micros(50);
+        let (low, middle, high) = (gaps.quantile(0.1).unwrap(), gaps.quantile(0.5).unwrap(), gaps.quantile(0.9).unwrap());
+        assert!(
+            low > place * 9 / 10 && middle.abs_diff(place) < place / 20 && high < place * 11 / 10,
+            "{low:?} {middle:?} {high:?}"
+        );
+        assert!(received > Bytes(230_000_000), "{received}");
+        // Half the window is half the rate: nobody has named one.
+        let (gaps, dropped, _) = follow::<500>();
+        assert!(dropped == 0 && gaps.quantile(0.5).unwrap().abs_diff(2 * place) < place / 10, "{:?}", gaps.quantile(0.5));
+        // Without gaps the same window comes in bursts.
+        let config = TcpConfig { max_window_pkts: 1000, ..TcpConfig::RENO };
+        let (gaps, ..) = flow_of(config, |tcp, _| Spaced::plain(tcp));
+        assert!(gaps.quantile(0.1).unwrap() < place * 8 / 10, "{:?}", gaps.quantile(0.1));
     }
 
     #[test]

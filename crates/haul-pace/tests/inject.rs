@@ -7,6 +7,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use haul_lab::{Line, LineReport, Namespace};
+use haul_netdev::ethernet::on_line;
 use haul_netdev::iproute::ip;
 use haul_pace::{InjectClass, InjectError, InjectSpec, InjectStats, Injector, InterfaceError};
 use haul_units::{BitRate, Bytes};
@@ -31,7 +32,7 @@ fn within<T: Send>(host: &Namespace, body: impl FnOnce() -> T + Send) -> T {
 }
 
 fn spec() -> InjectSpec {
-    let class = InjectClass { to: Line::FAR.parse().unwrap(), rate: RATE };
+    let class = InjectClass { to: Line::FAR.parse().unwrap(), rate: RATE, follows: false };
     InjectSpec { interface: Line::INTERFACE.to_owned(), line: Some(LINE), classes: vec![class] }
 }
 
@@ -74,6 +75,53 @@ fn packets_of_a_program_are_spaced_by_gaps_that_the_switch_drops() {
     assert!(exact * 2 > report.gaps.count(), "{exact} of {} gaps, {stats:?}", report.gaps.count());
 }
 
+/// A window of fifty packets each 40 ms is fifty places: nobody has named a rate, and the line could carry ten times as much.
+#[test]
+fn a_class_that_follows_spaces_the_window_over_its_round_trip() {
+    let round_trip = Duration::from_millis(40);
+    let line = match Line::lay_far(LINE, round_trip) {
+        Ok(line) => line,
+        Err(error) => return skip::skip(error),
+    };
+    // The receiver's room bounds what is in flight, and a window that is not used does not grow.
+    let room = 50 * 1448;
+    let listener = within(&line.far, || TcpListener::bind((Line::FAR, 5001)).unwrap());
+    rustix::net::sockopt::set_socket_recv_buffer_size(&listener, room).unwrap();
+    let receiver = std::thread::spawn(move || {
+        let (mut stream, mut room) = (listener.accept().unwrap().0, vec![0; 65_536]);
+        let mut received = 0;
+        while let Ok(length @ 1..) = stream.read(&mut room) {
+            received += length;
+        }
+        received
+    });
+    let class = InjectClass { rate: BitRate::MAX, follows: true, ..spec().classes[0] };
+    let (injector, asked) = within(&line.near, || {
+        let injector = Injector::start(&InjectSpec { classes: vec![class], ..spec() }).unwrap();
+        assert_eq!(injector.targets(), [None]);
+        let mut stream = TcpStream::connect((Line::FAR, 5001)).unwrap();
+        let (mut asked, piece) = (Vec::new(), vec![7; 32 << 10]);
+        for _ in 0..128 {
+            stream.write_all(&piece).unwrap();
+            asked.extend(injector.targets().into_iter().flatten());
+        }
+        (injector, asked)
+    });
+    assert_eq!(receiver.join().unwrap(), 128 * (32 << 10));
+    let stats = injector.stats();
+    let last = asked.last().copied().unwrap();
+    // What was asked for is a whole number of packets each round trip, as long as this machine takes for one.
+    let packet = on_line(Bytes(1500)).0 * 8;
+    let packets = last.as_bps() as f64 * round_trip.as_secs_f64() / packet as f64;
+    assert!(packets > 8.0 && last < BitRate::mbps(100), "{packets} packets a round trip, {last}");
+    // Most packets come at the distance that some target says: with bursts they would come one behind the other.
+    let report = line.report();
+    let behind = LINE.time_for(on_line(Bytes(1500))).as_nanos() as u64;
+    let close: u64 = report.gaps.histogram().classes().filter(|&(_, high, _)| high < 2 * behind).map(|(_, _, count)| count).sum();
+    assert!(close * 3 < report.gaps.count(), "{close} of {} packets came behind the one before, {stats:?}", report.gaps.count());
+    injector.stop().unwrap();
+}
+
 #[test]
 fn all_is_as_before_when_it_has_gone() {
     let Some(line) = lay() else { return };
@@ -87,7 +135,7 @@ fn all_is_as_before_when_it_has_gone() {
     assert_eq!((routes(), links()), before);
     // Two at once have a device each.
     let start = |to: &str| {
-        let class = InjectClass { to: to.parse().unwrap(), rate: RATE };
+        let class = InjectClass { to: to.parse().unwrap(), rate: RATE, follows: false };
         within(&line.near, || Injector::start(&InjectSpec { classes: vec![class], ..spec() }).unwrap())
     };
     let both = [start("10.88.0.2"), start("10.88.0.3")];
@@ -100,7 +148,7 @@ fn all_is_as_before_when_it_has_gone() {
 fn who_does_not_answer_gets_nothing_and_is_counted() {
     let Some(line) = lay() else { return };
     within(&line.near, || {
-        let class = InjectClass { to: "10.88.0.9".parse().unwrap(), rate: RATE };
+        let class = InjectClass { to: "10.88.0.9".parse().unwrap(), rate: RATE, follows: false };
         let injector = Injector::start(&InjectSpec { classes: vec![class], ..spec() }).unwrap();
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         for _ in 0..50 {
@@ -126,7 +174,7 @@ fn what_it_cannot_do_is_said() {
         // A TAP says 10 Gbit/s, and nothing keeps it to that.
         let error = start(InjectSpec { line: None, ..spec() });
         assert!(matches!(error, InjectError::Interface(InterfaceError::NoRate(_))), "{error}");
-        let nowhere = InjectClass { to: "192.0.2.0/24".parse().unwrap(), rate: RATE };
+        let nowhere = InjectClass { to: "192.0.2.0/24".parse().unwrap(), rate: RATE, follows: false };
         let error = start(InjectSpec { classes: vec![nowhere], ..spec() });
         assert!(error.to_string().contains("no route leads to 192.0.2.0"), "{error}");
         std::fs::write("/proc/sys/net/ipv4/conf/line0/rp_filter", "1").unwrap();

@@ -83,7 +83,7 @@ struct flow {
 	/* Coupled laws. */
 	u32 token;        /* of the connection that this is a subflow of */
 	u32 seat;         /* at its table, from 1; 0: none */
-	u32 part;         /* of the window, what is finer than that: << RISE_SHIFT */
+	u32 part;         /* of the window, what is finer than that: << RISE_SHIFT; other laws: of a window << WINDOW_SHIFT */
 	u32 unlost_from;  /* this many packets were delivered at the last loss */
 	u32 unlost_before;/* between the two before */
 	u32 recovering;   /* fast recovery goes on */

@@ -72,6 +72,10 @@ struct tcp_sock {
 	u32 rate_interval_us;
 	u64 tcp_mstamp;
 	u64 bytes_acked;
+	/* The most that the application has taken in one round trip of the receiver's. */
+	struct {
+		u32 space;
+	} rcvq_space;
 	bool is_mptcp;
 };
 

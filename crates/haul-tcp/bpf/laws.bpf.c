@@ -484,6 +484,7 @@ SEC("iter/tcp") int show(struct bpf_iter__tcp *ctx)
 	r.pacing = ((struct sock *)tp)->sk_pacing_rate;
 	r.segment_bytes = tp->mss_cache;
 	r.bytes_acked = tp->bytes_acked;
+	r.received_bytes = tp->rcvq_space.space;
 	r.delivered = tp->delivered;
 	r.lost = tp->lost;
 	r.rate_delivered = tp->rate_delivered;

@@ -43,7 +43,7 @@ struct report {
 	struct peer peer;
 	u16 port;     /* network byte order */
 	u16 own_port; /* the host's */
-	u32 known;    /* whether the last ten are there */
+	u32 known;    /* whether what a law has learned is there */
 	char name[16];
 	u64 pacing;   /* bytes a second */
 	u64 bytes_acked;
@@ -64,6 +64,8 @@ struct report {
 	u32 reductions;
 	u32 ignored;
 	u32 timeouts;
+	u32 received_bytes; /* in one round trip, at the most */
+	u32 unused;
 };
 
 #endif

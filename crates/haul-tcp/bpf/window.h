@@ -25,6 +25,18 @@ static __always_inline void fast_rise(struct flow *f, const struct knobs *k, u32
 	f->window = max64(fast_next(f->window, path_base_us(f), f->average_us, alpha), 2 << WINDOW_SHIFT);
 }
 
+/*
+ * `step` of a packet (<< WINDOW_SHIFT) for a window of acknowledged packets. What of it is less than the window's unit is kept for the next: without that a
+ * large window would not rise at all, for 1024 / 2000 is nothing.
+ */
+static __always_inline void window_add(struct flow *f, u64 step, u32 acked, u32 window)
+{
+	u64 sum = acked * step + f->part;
+
+	f->window += sum / window;
+	f->part = (u32)(sum % window);
+}
+
 /* `acked` packets came in congestion avoidance. `rate` is of the last round trip. */
 static __always_inline void window_rise(struct flow *f, const struct knobs *k, u32 acked, u64 rate)
 {
@@ -33,13 +45,13 @@ static __always_inline void window_rise(struct flow *f, const struct knobs *k, u
 	if (f->law == LAW_FAST)
 		fast_rise(f, k, acked, rate);
 	else if (f->law == LAW_HIGHSPEED)
-		f->window += ((u64)acked * highspeed_rise(window) << WINDOW_SHIFT) / window;
+		window_add(f, (u64)highspeed_rise(window) << WINDOW_SHIFT, acked, window);
 	else if (f->law == LAW_SCALABLE)
 		f->window += (u64)acked * scalable_rise(window);
 	else if (f->law == LAW_BIC)
-		f->window += (u64)acked * bic_step(f->window, f->wmax) / window;
+		window_add(f, bic_step(f->window, f->wmax), acked, window);
 	else
-		f->window += ((u64)acked << WINDOW_SHIFT) / window;
+		window_add(f, 1 << WINDOW_SHIFT, acked, window);
 }
 
 /* A loss: the threshold, in packets, that the window falls to. */

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use haul_units::BitRate;
+use haul_units::{BitRate, Bytes};
 
 use crate::law::Choice;
 
@@ -32,6 +32,16 @@ pub struct Connection {
     pub lost_packets: u32,
     /// What a law of haul has learned of its path.
     pub path: Option<Path>,
+    /// The most that the application has taken of it in one round trip.
+    pub received_in_round: Bytes,
+}
+
+impl Connection {
+    /// What is on the way of that which is sent: the rate times the round-trip time, that of an empty queue where it is known.
+    pub(crate) fn sent_in_round(&self) -> Bytes {
+        let (rate, round_trip) = self.path.as_ref().map_or((self.delivery, self.round_trip), |path| (path.rate, path.base));
+        product(rate, round_trip)
+    }
 }
 
 /// What a law of haul knows of a connection's path.
@@ -90,7 +100,7 @@ impl Phase {
 }
 
 /// Of `struct report`.
-const RECORD: usize = 128;
+const RECORD: usize = 136;
 /// Rates of the programs are packets << 24 a microsecond.
 const RATE_SHIFT: u32 = 24;
 
@@ -135,6 +145,7 @@ impl Reader<'_> {
             ignored_losses: reader.u32()?,
             timeouts: reader.u32()?,
         };
+        let (received, _unused) = (reader.u32()?, reader.u32()?);
         let delivery = if interval_us == 0 { 0 } else { (u64::from(sampled) << RATE_SHIFT) / u64::from(interval_us) };
         Some(Connection {
             peer: SocketAddr::new(address, port),
@@ -149,6 +160,7 @@ impl Reader<'_> {
             delivered_packets,
             lost_packets,
             path: known.then_some(path),
+            received_in_round: Bytes(received.into()),
         })
     }
 
@@ -169,6 +181,12 @@ impl Reader<'_> {
     fn micros(&mut self) -> Option<Duration> {
         self.u32().map(|us| Duration::from_micros(us.into()))
     }
+}
+
+/// What is on the way at once.
+pub(crate) fn product(rate: BitRate, round_trip: Duration) -> Bytes {
+    let product = u128::from(rate.as_bps()) * round_trip.as_micros() / 8_000_000;
+    Bytes(u64::try_from(product).unwrap_or(u64::MAX))
 }
 
 fn packets_per_us(rate: u64, segment_bytes: u32) -> BitRate {
@@ -192,7 +210,7 @@ mod tests {
         record.extend([20_u32, 40_000, 1_250, 90, 3, 10, 1_000, 2].map(u32::to_ne_bytes).concat());
         // 10 packets a millisecond.
         record.extend(((10_u64 << RATE_SHIFT) / 1_000).to_ne_bytes());
-        record.extend([3_u32, 8, 30_000, 10_000, 10_000, 1, 2, 0].map(u32::to_ne_bytes).concat());
+        record.extend([3_u32, 8, 30_000, 10_000, 10_000, 1, 2, 0, 70_000, 0].map(u32::to_ne_bytes).concat());
         assert_eq!(record.len(), RECORD);
         let read = decode(&[record.clone(), record].concat());
         assert_eq!(read.len(), 2);
@@ -200,6 +218,9 @@ mod tests {
         assert_eq!(connection.peer, "10.0.0.9:443".parse().expect("an address"));
         assert_eq!(connection.law.to_string(), "modest");
         assert_eq!(connection.pacing, Some(BitRate::from_bps(1_000_000)));
+        assert_eq!(connection.received_in_round, Bytes(70_000));
+        // 100 Mbit/s for 30 ms.
+        assert!(connection.sent_in_round().0.abs_diff(375_000) < 100, "{}", connection.sent_in_round());
         let path = connection.path.as_ref().expect("known");
         assert_eq!((path.phase, path.base, path.queue), (Phase::Steady, Duration::from_millis(30), Duration::from_millis(10)));
         let off = connection.delivery.as_bps().abs_diff(100_000_000);

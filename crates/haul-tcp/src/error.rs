@@ -1,7 +1,7 @@
 //! What can go wrong, sorted by whose it is.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why the laws could not be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -34,12 +34,14 @@ pub enum LoadError {
         missing: Vec<&'static str>,
     },
     /// This system: the kernel, or its verifier, said no.
-    #[error("the kernel does not take the programs: {source}{}{}", if log.is_empty() { "" } else { "\n" }, log.trim_end())]
+    #[error("the kernel does not take the programs: {source}{}{}", shown(log), where_it_is(kept.as_deref()))]
     Refused {
         /// The number it gave.
         source: io::Error,
-        /// What libbpf and the verifier said, at most the last 64 KiB.
+        /// What libbpf and the verifier said, at most the last MiB.
         log: String,
+        /// The file that has it, where the verifier said something and root has asked.
+        kept: Option<PathBuf>,
     },
     /// This system: the place for what outlives the process.
     #[error("{}: {source}", path.display())]
@@ -52,6 +54,17 @@ pub enum LoadError {
     /// This process: what it mounts is seen by nobody else.
     #[error("this process has mounts of its own, as `ip netns exec` makes them: what it keeps for later would be gone with it")]
     OwnMounts,
+}
+
+/// The last lines of a log.
+fn shown(log: &str) -> String {
+    let lines: Vec<&str> = log.trim_end().lines().collect();
+    let last = lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n");
+    if last.is_empty() { last } else { format!("\n{last}") }
+}
+
+fn where_it_is(kept: Option<&Path>) -> String {
+    kept.map_or_else(String::new, |kept| format!("\nthese are its last lines: all of it is in {}", kept.display()))
 }
 
 /// Why a command on the kernel's TCP failed.
@@ -171,5 +184,21 @@ impl TcpError {
     /// For `map_err`.
     pub(crate) fn doing(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System { doing, source }
+    }
+}
+
+/// What an error shows of a log.
+const SHOWN_LINES: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_of_a_log_are_shown() {
+        let lines: Vec<String> = (0..50).map(|line| line.to_string()).collect();
+        let shown = shown(&lines.join("\n"));
+        assert!(shown.starts_with("\n38\n") && shown.ends_with("\n49"), "{shown}");
+        assert_eq!(super::shown("\n"), "");
     }
 }

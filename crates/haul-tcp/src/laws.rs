@@ -141,7 +141,7 @@ impl Pins {
         // A map that is new is all zero, which no setting of times may be.
         if read.is_ok() && values == [0; size_of::<Values>()] {
             let written = bpf::update(knobs, &0_u32.to_ne_bytes(), &knobs::encode(&knobs::usual()));
-            written.map_err(|source| LoadError::Refused { source, log: String::new() })?;
+            written.map_err(|source| LoadError::Refused { source, log: String::new(), kept: None })?;
         }
         Ok(())
     }
@@ -159,7 +159,7 @@ impl Pins {
     }
 
     fn register(&self, object: &Loaded<'_>, law: Law) -> Result<(), LoadError> {
-        let refused = |source| LoadError::Refused { source, log: format!("registering {}", law.kernel_name()) };
+        let refused = |source| LoadError::Refused { source, log: format!("registering {}", law.kernel_name()), kept: None };
         let map = object.ready(&law.operations())?;
         let name = self.link(law);
         if let Ok(link) = bpf::pinned(&name) {

@@ -33,7 +33,7 @@ pub use kernel::netns::Namespace;
 pub use knobs::{KNOBS, Knob};
 pub use law::{Choice, Law, NoControl};
 pub use laws::obstacle;
-pub use needs::{Limit, limits, round_trip};
+pub use needs::{Lack, Limit, limits, round_trip};
 pub use pace::{Pace, PaceRun, PaceState};
 pub use queue::{QueuePlace, QueueSpec, QueueState};
 pub use tcp::{Place, Rule, Run, Scope, Tcp, Totals, Way, default_of};

@@ -8,7 +8,10 @@ use std::time::Duration;
 use haul_units::{BitRate, Bytes};
 
 use crate::clock;
+use crate::connection::{Connection, product};
 use crate::error::TcpError;
+use crate::kernel::netns::Namespace;
+use crate::tcp::Tcp;
 
 /// The buffer in bandwidth-delay products: one is on the way, one waits for what was lost to come again, and the kernel's books of small packets take as much.
 const PRODUCTS: u64 = 4;
@@ -53,18 +56,81 @@ pub fn round_trip(host: &str, port: u16) -> Result<(SocketAddr, Duration), TcpEr
 
 /// What a path of this rate and round-trip time needs of this system as a sender and as a receiver.
 pub fn limits(rate: BitRate, round_trip: Duration) -> Result<Vec<Limit>, TcpError> {
-    let product = u128::from(rate.as_bps()) * round_trip.as_micros() / 8_000_000;
-    let needs = Bytes(u64::try_from(product).unwrap_or(u64::MAX).saturating_mul(PRODUCTS));
-    [("net.ipv4.tcp_wmem", "/proc/sys/net/ipv4/tcp_wmem"), ("net.ipv4.tcp_rmem", "/proc/sys/net/ipv4/tcp_rmem")]
-        .into_iter()
-        .map(|(key, file)| {
-            let text = fs::read_to_string(file).map_err(TcpError::doing("reading the limits of TCP"))?;
-            let mut numbers = text.split_whitespace().map(|word| word.parse().unwrap_or(0));
-            let has = [0; 3].map(|_: u64| numbers.next().unwrap_or(0));
-            Ok(Limit { key, has, needs })
-        })
-        .collect()
+    let needs = buffer(product(rate, round_trip));
+    [SEND, RECEIVE].into_iter().map(|key| limit(key, needs)).collect()
 }
+
+/// A limit of a network namespace that a connection of it needs to be larger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lack {
+    /// Which, and what the connection needs of it.
+    pub limit: Limit,
+    /// The other end of the connection that needs most.
+    pub peer: SocketAddr,
+    /// What it has had on the way at once.
+    pub on_the_way: Bytes,
+    /// The network namespace, where it has a name.
+    namespace: Option<String>,
+}
+
+impl Lack {
+    /// What is too small, and for whom.
+    pub fn words(&self) -> String {
+        let (verb, limit) = (if self.limit.key == SEND { "sent to" } else { "received from" }, &self.limit);
+        format!(
+            "{}: {} is too small for what is {verb} {} ({} are on the way at once): {} needed",
+            limit.key,
+            Bytes(limit.has[2]),
+            self.peer,
+            self.on_the_way,
+            limit.needs
+        )
+    }
+
+    /// The command that makes it enough.
+    pub fn command(&self) -> String {
+        let within = self.namespace.as_ref().map_or_else(String::new, |name| format!("ip netns exec {name} "));
+        format!("{within}{}", self.limit.command())
+    }
+}
+
+impl Tcp {
+    /// Which buffers of a namespace are too small for the paths of its connections, as they use them now.
+    pub fn lacks(&self, namespace: &Namespace) -> Result<Vec<Lack>, TcpError> {
+        let connections = match self.connections(namespace) {
+            Err(TcpError::NothingOn) => return Ok(Vec::new()),
+            connections => connections?,
+        };
+        let most = |on_the_way: fn(&Connection) -> Bytes| {
+            let one = connections.iter().max_by_key(|connection| on_the_way(connection))?;
+            Some((one.peer, on_the_way(one)))
+        };
+        let mut lacks = Vec::new();
+        for (key, most) in [(SEND, most(Connection::sent_in_round)), (RECEIVE, most(|connection| connection.received_in_round))] {
+            let Some((peer, on_the_way)) = most else { continue };
+            let limit = namespace.inside(|| limit(key, buffer(on_the_way)))??;
+            if !limit.is_met() {
+                lacks.push(Lack { limit, peer, on_the_way, namespace: namespace.name().map(str::to_owned) });
+            }
+        }
+        Ok(lacks)
+    }
+}
+
+fn buffer(on_the_way: Bytes) -> Bytes {
+    Bytes(on_the_way.0.saturating_mul(PRODUCTS))
+}
+
+/// That of the network namespace of this thread.
+fn limit(key: &'static str, needs: Bytes) -> Result<Limit, TcpError> {
+    let file = format!("/proc/sys/{}", key.replace('.', "/"));
+    let text = fs::read_to_string(file).map_err(TcpError::doing("reading the limits of TCP"))?;
+    let mut numbers = text.split_whitespace().map(|word| word.parse().unwrap_or(0));
+    Ok(Limit { key, has: [0; 3].map(|_: u64| numbers.next().unwrap_or(0)), needs })
+}
+
+const SEND: &str = "net.ipv4.tcp_wmem";
+const RECEIVE: &str = "net.ipv4.tcp_rmem";
 
 #[cfg(test)]
 mod tests {

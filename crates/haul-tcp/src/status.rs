@@ -42,6 +42,9 @@ pub fn text(tcp: &Tcp, namespace: &Namespace) -> Result<String, TcpError> {
     for connection in &connections {
         let _ = writeln!(text, "{}", row(connection));
     }
+    for lack in tcp.lacks(namespace)? {
+        let _ = writeln!(text, "{}\n  {}", lack.words(), lack.command());
+    }
     Ok(text)
 }
 
@@ -112,6 +115,19 @@ pub fn json(tcp: &Tcp, namespace: &Namespace) -> Result<Value, TcpError> {
         .iter()
         .map(|of| json!({ "mode": of.law.name(), "begun": of.begun, "ended": of.ended, "reductions": of.reductions, "jumps": of.jumps }))
         .collect();
+    let lacks: Vec<Value> = tcp
+        .lacks(namespace)?
+        .iter()
+        .map(|lack| {
+            json!({
+                "limit": lack.limit.key,
+                "most_bytes": lack.limit.has[2],
+                "needs_bytes": lack.limit.needs.0,
+                "peer": lack.peer.to_string(),
+                "command": lack.command(),
+            })
+        })
+        .collect();
     let settings = tcp.settings()?.into_iter().map(|(knob, value)| (knob.key.to_owned(), Value::from(value)));
     Ok(json!({
         "loaded": tcp.is_loaded(),
@@ -120,6 +136,7 @@ pub fn json(tcp: &Tcp, namespace: &Namespace) -> Result<Value, TcpError> {
         "rules": rules,
         "totals": totals,
         "settings": settings.collect::<serde_json::Map<_, _>>(),
+        "lacks": lacks,
         "connections": connections.iter().map(connection_json).collect::<Vec<_>>(),
     }))
 }
@@ -148,6 +165,7 @@ fn connection_json(connection: &Connection) -> Value {
         "acknowledged_bytes": connection.acknowledged_bytes,
         "delivered_packets": connection.delivered_packets,
         "lost_packets": connection.lost_packets,
+        "received_in_round_bytes": connection.received_in_round.0,
         "path": path,
     })
 }

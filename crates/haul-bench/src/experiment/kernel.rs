@@ -14,7 +14,7 @@ use super::ground::{Ground, Program, Sender};
 use super::simulated::CONTENDERS;
 use super::{Experiment, Judged, Report, Scale, Table};
 use crate::bench::MeasureError;
-use crate::plot::{Axis, Chart, Figure, Line};
+use crate::plot::{Axis, BarSeries, Bars, Chart, Figure, Line, Value};
 
 pub const KERNEL: Experiment = Experiment {
     name: "kernel",
@@ -185,11 +185,12 @@ fn report(how: &str, scale: Scale, seen: &[Row], notes: Vec<String>) -> Report {
         charts: charts.collect(),
         columns: 2,
     };
+    let bars = laboratory(rate, &cases, &names, &find, conditions.clone()).map(|figure| ("laboratory".to_owned(), figure));
     Report {
         heading: format!("The kernel's TCP with haul's laws: {conditions}"),
         verdicts: GOALS.iter().filter_map(|goal| verdict(goal, rate, &find)).collect(),
         tables: vec![table],
-        charts: vec![("throughput".to_owned(), figure)],
+        charts: [Some(("throughput".to_owned(), figure)), bars].into_iter().flatten().collect(),
         notes,
         data: seen
             .iter()
@@ -200,6 +201,32 @@ fn report(how: &str, scale: Scale, seen: &[Row], notes: Vec<String>) -> Report {
         ..Report::default()
     }
 }
+
+/// The laboratory's own picture: at each loss a bar for TCP, one for the transport in user land, and one for each mode of the kernel's TCP. None where nothing was measured there.
+fn laboratory<'a>(
+    rate: BitRate,
+    cases: &[Case],
+    names: &[&str],
+    find: &impl Fn(&str, Case) -> Option<&'a Row>,
+    conditions: String,
+) -> Option<Figure> {
+    let mut of_rtt: Vec<Case> = cases.iter().copied().filter(|case| case.rtt == LABORATORY).collect();
+    of_rtt.sort_by(|one, other| one.loss_percent.total_cmp(&other.loss_percent));
+    let series = names.iter().map(|name| {
+        let value = |case: &Case| find(name, *case).and_then(|(_, _, _, half)| Value::of([mbps(*half)]));
+        BarSeries { name: (*name).to_owned(), values: of_rtt.iter().map(value).collect(), look: None }
+    });
+    let series: Vec<BarSeries> = series.filter(|series| series.values.iter().any(Option::is_some)).collect();
+    if series.is_empty() {
+        return None;
+    }
+    let bars = Bars { groups: of_rtt.iter().map(|case| format!("{} %", case.loss_percent)).collect(), series };
+    let chart = Chart::bars("packet loss, each way", Axis::linear("throughput, second half", "Mbit/s"), bars);
+    let title = format!("TCP, haul's transport, and the kernel's TCP by mode: {} ms", LABORATORY.as_millis());
+    Some(Figure::single(title, conditions, chart.limit("rate of the link", mbps(rate))))
+}
+
+const LABORATORY: Duration = Duration::from_millis(100);
 
 /// Who is to reach which part of what the link carries: round-trip time, loss in per cent, part.
 const GOALS: &[(&str, u64, f64, f64)] = &[

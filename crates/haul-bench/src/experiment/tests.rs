@@ -104,6 +104,13 @@ fn kernel() {
     let report = quick("kernel");
     assert!(!report.verdicts.is_empty() || report.tables[0].rows.len() == 1, "{}", report.text());
     assert!(column(&report.tables[0], "TCP CUBIC")[0] < column(&report.tables[0], "haul")[0], "{}", report.text());
+    // The laboratory's bars: those of the table, at each loss.
+    let laboratory = &report.charts.iter().find(|(name, _)| name == "laboratory").expect("it is drawn").1;
+    let crate::plot::Data::Bars(bars) = &laboratory.charts[0].data else { panic!("{laboratory:?}") };
+    assert_eq!(bars.groups, ["1 %"]);
+    assert_eq!(bars.series.len(), report.tables[0].columns.len() - 2, "{bars:?}");
+    let bar = |who: &str| bars.series.iter().find(|series| series.name == who).and_then(|series| series.values[0]);
+    assert!(bar("TCP CUBIC").expect("a bar").mean < bar("haul").expect("a bar").mean, "{bars:?}");
 }
 
 /// Each case has a row for each of its flows' rates, and each goal a verdict: a value, not "not measured".

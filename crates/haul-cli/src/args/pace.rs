@@ -33,7 +33,8 @@ Examples:
   sudo haul pace --follow -- iperf3 -c far
   sudo haul pace --rate 200M --queue eth0 -- iperf3 -u -b 0 -c far
   sudo haul pace on --to 10.1.0.0/16=200M --to 10.2.0.0/16=2G
-  sudo haul pace --gaps eth0 --rate 500M --to 10.1.0.7 -- iperf3 -u -b 0 -c 10.1.0.7";
+  sudo haul pace --gaps eth0 --rate 500M --to 10.1.0.7 -- iperf3 -u -b 0 -c 10.1.0.7
+  sudo haul pace --gaps eth0 --follow --to 10.1.0.7 -- iperf3 -c 10.1.0.7";
 
 /// Who is held to what.
 #[derive(Debug, Args)]
@@ -41,7 +42,7 @@ pub struct ClassArgs {
     /// The rate of each class that has none of its own
     #[arg(long, value_name = "RATE")]
     pub rate: Option<BitRate>,
-    /// Not more than a window each round trip
+    /// Not more than a window each round trip. With --gaps the rate is all of TCP's windows there together
     #[arg(long)]
     pub follow: bool,
     /// Connections to and from this network are a class, with a rate of its own perhaps; may be given several times, and then others are left alone
@@ -90,7 +91,7 @@ impl FromStr for ClassArg {
 pub struct GapArgs {
     /// Fill the gaps with PAUSE frames that the next switch drops: exact to the byte, any protocol. What leaves through this Ethernet interface for the networks of --to is
     /// spaced while CMD runs, whoever sends it
-    #[arg(long, value_name = "INTERFACE", requires = "to", conflicts_with_all = ["follow", "queue"])]
+    #[arg(long, value_name = "INTERFACE", requires = "to", conflicts_with = "queue")]
     pub gaps: Option<String>,
     /// What the line of that interface carries, where it does not say so itself
     #[arg(long, value_name = "RATE", requires = "gaps")]

@@ -20,6 +20,10 @@ impl From<LoadError> for Failure {
                 .hint("boot a newer kernel; `haul proxy` carries the TCP of other programs over haul's own transport on any"),
             LoadError::Rights { .. } => failure.hint("run it with sudo; root in a container is not enough"),
             LoadError::OwnMounts => failure.hint("run it outside, with --netns NAME"),
+            LoadError::Refused { kept: Some(kept), .. } => failure.hint(format!(
+                "this kernel's verifier does not take what was built: please report it with {} (of the last refusal only)",
+                kept.display()
+            )),
             LoadError::Refused { log, .. } if log.contains("PROG LOAD LOG") => {
                 failure.hint("this kernel's verifier does not take what was built: please report it with the lines above")
             }

@@ -40,6 +40,10 @@ fn on(tcp: &Tcp, mode: &Choice, scope: &Scope) -> Result<Exit, Failure> {
     for rule in tcp.on(mode, scope)? {
         output::print_out(&rule_words(&rule));
     }
+    let namespace = scope.namespace.clone().map_or_else(Namespace::own, Ok)?;
+    for lack in tcp.lacks(&namespace)? {
+        output::print_note(&format!("{}: `{}`", lack.words(), lack.command()));
+    }
     Ok(Exit::Done)
 }
 

@@ -9,12 +9,14 @@
 //! nobody else sends through the same interface at the same time: what does, takes its place between the frames and moves them.
 
 mod counters;
+mod follow;
 mod interface;
 mod neighbours;
 mod pump;
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use haul_netdev::{Device, DeviceError, Layer, PacketSocket};
@@ -22,6 +24,7 @@ use haul_units::{BitRate, Bytes, Cancel, Network};
 
 use self::counters::Counters;
 pub use self::counters::InjectStats;
+use self::follow::{Target, follow};
 pub use self::interface::{Interface, InterfaceError};
 use self::neighbours::Neighbours;
 use self::pump::{Pump, Room};
@@ -42,8 +45,10 @@ pub struct InjectSpec {
 pub struct InjectClass {
     /// Where they go; the longest that holds an address counts.
     pub to: Network,
-    /// On the line, with headers and what is around frames.
+    /// On the line, with headers and what is around frames. The most, where it follows.
     pub rate: BitRate,
+    /// Whether it is held to what the windows of TCP's connections there ask for: a window each round trip, all of them together. While none of them sends it has its whole rate.
+    pub follows: bool,
 }
 
 /// Why there is none.
@@ -86,6 +91,7 @@ pub enum InjectError {
 pub struct Injector {
     counters: Arc<Counters>,
     line: BitRate,
+    targets: Vec<(Network, Target)>,
     cancel: Cancel,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
@@ -101,8 +107,8 @@ impl Injector {
             Some(line) => line,
             None => interface.line()?,
         };
-        for &InjectClass { to, rate } in &spec.classes {
-            if rate == BitRate::ZERO || rate > line {
+        for &InjectClass { to, rate, follows } in &spec.classes {
+            if rate == BitRate::ZERO || rate > line && !follows {
                 return Err(InjectError::Rate { to, rate, line });
             }
         }
@@ -115,12 +121,19 @@ impl Injector {
         let name = device.name()?;
         let (counters, cancel) = (Arc::<Counters>::default(), Cancel::new());
         let mut pump = Pump::new(device, socket, neighbours, line, interface.mac(), Arc::clone(&counters));
+        let mut targets = Vec::new();
         for class in &spec.classes {
-            pump.add_class(class.to, class.rate, Room::of(class.rate));
+            let rate = class.rate.min(line);
+            let target = class.follows.then(Target::default);
+            targets.extend(target.clone().map(|target| (class.to, target)));
+            pump.add_class(class.to, rate, Room::of(rate), target);
+        }
+        if !targets.is_empty() {
+            follow(targets.clone(), cancel.clone()).map_err(InjectError::Thread)?;
         }
         let stop = cancel.clone();
         let thread = std::thread::Builder::new().name("haul-pace".to_owned()).spawn(move || pump.run(&stop));
-        let injector = Self { counters, line, cancel, thread: Some(thread.map_err(InjectError::Thread)?) };
+        let injector = Self { counters, line, targets, cancel, thread: Some(thread.map_err(InjectError::Thread)?) };
         // From here on packets come.
         interface.divert(&name, spec.classes.iter().map(|class| class.to).zip(sources))?;
         Ok(injector)
@@ -129,6 +142,12 @@ impl Injector {
     /// The rate that the line is taken to have.
     pub const fn line(&self) -> BitRate {
         self.line
+    }
+
+    /// What the classes that follow are held to now, in the order in which they were given; none of one for which nobody sends.
+    pub fn targets(&self) -> Vec<Option<BitRate>> {
+        let read = |(_, target): &(Network, Target)| Some(target.load(Ordering::Relaxed)).filter(|bps| *bps > 0);
+        self.targets.iter().map(|target| read(target).map(BitRate::from_bps)).collect()
     }
 
     /// What it has done.

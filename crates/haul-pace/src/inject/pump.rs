@@ -16,8 +16,18 @@ use rustix::thread::gettid;
 use rustix::time::Timespec;
 
 use super::counters::Counters;
+use super::follow::Target;
 use super::neighbours::Neighbours;
 use crate::{ClassId, Next, Scheduler, clock};
+
+/// A class whose rate follows.
+#[derive(Debug)]
+struct Following {
+    class: ClassId,
+    most: BitRate,
+    target: Target,
+    last_bps: u64,
+}
 
 /// What a class keeps at most.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +43,8 @@ pub struct Pump {
     mac: [u8; 6],
     scheduler: Scheduler<Vec<u8>>,
     classes: Vec<(Network, ClassId)>,
+    /// Those that follow, with their most, and what they were held to last.
+    following: Vec<Following>,
     /// When the line has carried what was given to it.
     line_ends: Time,
     /// Something waits for its place behind what was given.
@@ -60,6 +72,7 @@ impl Pump {
             mac,
             scheduler: Scheduler::new(line),
             classes: Vec::new(),
+            following: Vec::new(),
             line_ends: clock::now(),
             behind: false,
             batch: Vec::new(),
@@ -69,8 +82,9 @@ impl Pump {
     }
 
     /// Packets to a network have a rate and room; those to none of them never come here.
-    pub fn add_class(&mut self, to: Network, rate: BitRate, room: Room) {
+    pub fn add_class(&mut self, to: Network, rate: BitRate, room: Room, target: Option<Target>) {
         let class = self.scheduler.add_class(Some(rate), room.0);
+        self.following.extend(target.map(|target| Following { class, most: rate, target, last_bps: 0 }));
         self.classes.push((to, class));
         // The longest one first.
         self.classes.sort_by_key(|(network, _)| std::cmp::Reverse(network.bits()));
@@ -81,6 +95,7 @@ impl Pump {
         let _ = setpriority_process(Some(gettid()), -20);
         while !cancel.is_cancelled() {
             self.take_in()?;
+            self.follow();
             self.fill();
             self.send()?;
             self.wait()?;
@@ -121,6 +136,18 @@ impl Pump {
         let bytes = on_line(Bytes((frame.len() - HEADER) as u64));
         if !self.scheduler.push(*class, frame, bytes) {
             self.counters.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Holds classes to what their connections ask for by now.
+    fn follow(&mut self) {
+        for following in &mut self.following {
+            let bps = following.target.load(Ordering::Relaxed);
+            if bps != following.last_bps {
+                following.last_bps = bps;
+                let rate = if bps == 0 { following.most } else { BitRate::from_bps(bps).min(following.most) };
+                self.scheduler.set_rate(following.class, Some(rate));
+            }
         }
     }
 

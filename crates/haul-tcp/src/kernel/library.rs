@@ -10,13 +10,14 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::ptr;
 
+use super::refusal;
 use crate::error::LoadError;
 
 const LIBRARY: &str = "libbpf.so.1";
 /// A map of operations takes effect by a link, and no longer than that is there.
 const F_LINK: u32 = 1 << 13;
-/// What is kept of what libbpf and the verifier say: the end of it has the reason.
-const LOG_BYTES: usize = 64 << 10;
+/// The verifier's log comes as one line of at most so much (libbpf's own bound, and some words around it), of which memory is taken only as far as it is written to.
+const LINE_BYTES: usize = (16 << 20) + 4096;
 
 type Object = *mut c_void;
 type Map = *mut c_void;
@@ -59,15 +60,13 @@ unsafe extern "C" fn keep(level: c_int, format: *const c_char, arguments: Argume
     if level >= DEBUG {
         return 0;
     }
-    let mut line = vec![0_u8; LOG_BYTES];
+    let mut line = vec![0_u8; LINE_BYTES];
     // SAFETY: libbpf gives a format with its arguments; no more than the buffer's size is written, its end included.
     unsafe { vsnprintf(line.as_mut_ptr().cast(), line.len(), format, arguments) };
     let text = CStr::from_bytes_until_nul(&line).map(CStr::to_string_lossy).unwrap_or_default();
     LOG.with_borrow_mut(|log| {
         log.push_str(&text);
-        let surplus = log.len().saturating_sub(LOG_BYTES);
-        let from = (surplus..=log.len()).find(|at| log.is_char_boundary(*at)).unwrap_or(0);
-        log.drain(..from);
+        *log = refusal::end_of(log, refusal::MOST_BYTES).to_owned();
     });
     0
 }
@@ -124,9 +123,21 @@ impl Loaded<'_> {
         check(unsafe { (self.library.functions.bpf_map__set_map_flags)(map, F_LINK) })
     }
 
+    /// Loads it. What the verifier says of a program that it refuses is kept in a file.
     pub(crate) fn load(&self) -> Result<(), LoadError> {
+        self.load_or_keep(Path::new(refusal::PLACE))
+    }
+
+    fn load_or_keep(&self, place: &Path) -> Result<(), LoadError> {
         // SAFETY: the object is open.
-        check(unsafe { (self.library.functions.bpf_object__load)(self.object) })
+        let mut loaded = check(unsafe { (self.library.functions.bpf_object__load)(self.object) });
+        if let Err(LoadError::Refused { log, kept, .. }) = &mut loaded
+            && log.contains(OF_THE_VERIFIER)
+        {
+            // Where nothing can be kept, the error has at least the end of it.
+            *kept = refusal::keep(log, place).ok();
+        }
+        loaded
     }
 
     /// Fills a map of operations in, and says what descriptor it has: a link can be made of it then.
@@ -198,5 +209,58 @@ fn descriptor<'a>(fd: c_int) -> Result<BorrowedFd<'a>, LoadError> {
 
 /// What the kernel said no to, with what libbpf and the verifier have said of it.
 fn refused(source: io::Error) -> LoadError {
-    LoadError::Refused { source, log: LOG.with_borrow_mut(std::mem::take) }
+    LoadError::Refused { source, log: LOG.with_borrow_mut(std::mem::take), kept: None }
+}
+
+/// Around it, as libbpf prints it.
+const OF_THE_VERIFIER: &str = "PROG LOAD LOG";
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::process::Command;
+
+    use super::*;
+    use crate::laws::{Object, obstacle};
+
+    /// What is no context is read as one.
+    const BAD: &str = r#"
+        __attribute__((section("license"), used)) char licence[] = "GPL";
+        __attribute__((section("socket"), used)) int bad(void *context) { return **(int **)context; }
+    "#;
+
+    /// Compiled, aligned, and kept for as long as the test runs.
+    fn bad(dir: &Path) -> &'static [u8] {
+        let (source, object) = (dir.join("bad.c"), dir.join("bad.o"));
+        fs::write(&source, BAD).expect("written");
+        let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
+        let status = Command::new(clang).args(["-O2", "-target", "bpf", "-c"]).arg(&source).arg("-o").arg(&object).status();
+        assert!(status.expect("clang: `make setup` installs it").success());
+        let mut aligned = Object([0_u8; 8 << 10]);
+        let bytes = fs::read(object).expect("an object");
+        aligned.0[..bytes.len()].copy_from_slice(&bytes);
+        let length = bytes.len();
+        &Box::leak(Box::new(aligned)).0[..length]
+    }
+
+    #[test]
+    fn what_the_verifier_says_of_a_program_that_it_refuses_is_kept() {
+        if let Err(lack) = obstacle() {
+            return skip::skip(lack);
+        }
+        let dir = tempfile::tempdir().expect("a directory");
+        let place = dir.path().join("log");
+        let library = Library::open().expect("libbpf");
+        let object = library.object(bad(dir.path())).expect("it is an object");
+        let error = object.load_or_keep(&place).expect_err("it reads what it may not");
+        let LoadError::Refused { kept: Some(kept), log, .. } = &error else { panic!("{error:?}") };
+        let text = fs::read_to_string(kept).expect("a file");
+        assert!(text.contains("invalid bpf_context access") && text.contains(OF_THE_VERIFIER), "{text}");
+        assert_eq!(&text, log);
+        assert!(error.to_string().contains(&format!("all of it is in {}", kept.display())), "{error}");
+        // What has nothing to do with the verifier leaves no file.
+        fs::remove_file(kept).expect("removed");
+        assert!(matches!(object.map("none"), Err(LoadError::Refused { kept: None, .. })));
+        assert!(!kept.exists());
+    }
 }

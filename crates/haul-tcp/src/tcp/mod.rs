@@ -128,20 +128,25 @@ impl Tcp {
         failed.map_or(Ok(rules), Err)
     }
 
-    /// The rules that are in force.
+    /// The rules that are in force: what was begun and killed, or what somebody else has changed since, is none.
     pub fn rules(&self) -> Result<Vec<Rule>, TcpError> {
-        Ok(Journal::read(&self.place.state)?.changes.iter().map(rule).collect())
+        Ok(self.in_force()?.iter().map(rule).collect())
+    }
+
+    fn in_force(&self) -> Result<Vec<Change>, TcpError> {
+        let mut changes = Journal::read(&self.place.state)?.changes;
+        changes.retain(|change| self.is_in_force(change));
+        Ok(changes)
     }
 
     /// The arguments of `haul tcp` that make these rules again, one command each.
     pub fn commands(&self) -> Result<Vec<Vec<String>>, TcpError> {
-        let journal = Journal::read(&self.place.state)?;
-        Ok(journal.changes.iter().filter_map(command).collect())
+        Ok(self.in_force()?.iter().filter_map(command).collect())
     }
 
-    /// Whether the laws are in the kernel, and those of this program.
+    /// Whether the laws are in the kernel: all of them, and for good. Where one was killed that loaded them or took them away, some may be there that nobody counts on.
     pub fn is_loaded(&self) -> bool {
-        self.pins().are_complete()
+        Journal::read(&self.place.state).is_ok_and(|journal| journal.loaded.is_some()) && self.pins().are_complete()
     }
 
     fn pins(&self) -> Pins {
@@ -166,7 +171,7 @@ impl Tcp {
 
     fn load(&self, journal: &mut Journal) -> Result<(), TcpError> {
         let digest = laws::digest();
-        if journal.loaded.as_ref() == Some(&digest) && self.is_loaded() {
+        if journal.loaded.as_ref() == Some(&digest) && self.pins().are_complete() {
             return Ok(());
         }
         laws::obstacle()?;

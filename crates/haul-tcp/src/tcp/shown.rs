@@ -90,7 +90,7 @@ impl Tcp {
     /// Sets one, by `KEY=VALUE`.
     pub fn set(&self, setting: &str) -> Result<(), TcpError> {
         let (index, value) = knobs::parse(setting)?;
-        let mut values = self.values()?.ok_or(TcpError::NothingOn)?;
+        let mut values = self.values()?.filter(|_| self.is_loaded()).ok_or(TcpError::NothingOn)?;
         values[index] = value;
         let map = self.pins().open("knobs").map_err(|_| TcpError::NothingOn)?;
         bpf::update(map.as_fd(), &0_u32.to_ne_bytes(), &knobs::encode(&values)).map_err(TcpError::doing("setting"))

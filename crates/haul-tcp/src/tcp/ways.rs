@@ -61,9 +61,9 @@ impl Tcp {
         namespace: Option<&Namespace>,
         network: Option<Network>,
     ) -> Result<Rule, TcpError> {
-        let same = journal.changes.iter().position(|change| {
-            matches!(change, Change::Cgroup { dir: at, namespace: of, network: to, .. } if at == dir && of.as_ref() == namespace && *to == network)
-        });
+        // More than one where a kill has come between.
+        let is_same = |change: &&Change| matches!(change, Change::Cgroup { dir: at, namespace: of, network: to, .. } if at == dir && of.as_ref() == namespace && *to == network);
+        let same: Vec<Change> = journal.changes.iter().filter(is_same).cloned().collect();
         let used = |id: &u32| journal.changes.iter().any(|change| matches!(change, Change::Cgroup { id: of, .. } if of == id));
         let id = (0..u32::MAX).find(|id| !used(id)).unwrap_or(u32::MAX);
         let change = Change::Cgroup { id, dir: dir.to_owned(), namespace: namespace.cloned(), network, law: law.into() };
@@ -75,8 +75,7 @@ impl Tcp {
             return Err(error);
         }
         // The new one is there before the old one goes: no connection falls between.
-        if let Some(old) = same {
-            let old = journal.changes[old].clone();
+        for old in same {
             self.undo(&old)?;
             journal.changes.retain(|known| *known != old);
             journal.write()?;
@@ -99,6 +98,21 @@ impl Tcp {
         let pins = self.place.bpf.join(format!("rule-{id}"));
         let link = attach(dir, &pins, law, &[(cookie, network.unwrap_or(EVERYTHING))])?;
         bpf::pin(link.as_fd(), &pins.join("link")).map_err(TcpError::doing("naming a link"))
+    }
+
+    /// Whether the kernel has what the journal says.
+    pub(super) fn is_in_force(&self, change: &Change) -> bool {
+        let holds = match change {
+            Change::Default { namespace, law, .. } => namespace.inside_if_there(|| read_default().is_ok_and(|now| now == *law)),
+            Change::Routes { namespace, network, law, .. } => namespace.inside_if_there(|| {
+                Route::to(network).is_ok_and(|now| now.iter().any(|route| route.law().as_ref() == Some(law)))
+            }),
+            Change::Cgroup { id, dir, .. } => {
+                return dir.exists() && self.place.bpf.join(format!("rule-{id}/link")).exists();
+            }
+            Change::Run { dir, process, .. } => return dir.exists() && Path::new(&format!("/proc/{process}")).exists(),
+        };
+        matches!(holds, Ok(Some(true)))
     }
 
     /// Takes a change back, as far as it is in force.

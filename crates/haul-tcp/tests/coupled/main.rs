@@ -1,5 +1,6 @@
 //! Coupled laws in this machine's kernel: rates beside a flow of TCP, so these tests run alone.
 
+#[expect(dead_code, reason = "what looks for what is left uses the rest")]
 #[path = "../kernel/objects.rs"]
 mod objects;
 #[expect(dead_code, reason = "the tests of the ways use the rest")]

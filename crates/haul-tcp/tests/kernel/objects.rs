@@ -9,6 +9,10 @@ const MAP_NEXT: libc::c_int = 12;
 const PROGRAM_OF: libc::c_int = 13;
 const MAP_OF: libc::c_int = 14;
 const ABOUT: libc::c_int = 15;
+const LINK_OF: libc::c_int = 30;
+const LINK_NEXT: libc::c_int = 31;
+/// `BPF_LINK_TYPE_CGROUP`.
+const LINK_TO_CGROUP: u32 = 3;
 
 /// Where the name is in `bpf_map_info` and in `bpf_prog_info`, and how long it may be.
 const NAME_OF_MAP: usize = 24;
@@ -27,6 +31,25 @@ pub fn of_the_laws() -> Vec<(u32, String)> {
     let programs = all(PROGRAM_NEXT, PROGRAM_OF, NAME_OF_PROGRAM);
     found.extend(programs.into_iter().filter(|(_, name)| PROGRAMS.contains(&name.as_str())));
     found
+}
+
+/// Programs that give connections their law by the peer.
+pub fn choosers() -> Vec<u32> {
+    all(PROGRAM_NEXT, PROGRAM_OF, NAME_OF_PROGRAM).into_iter().filter(|(_, name)| name == "choose").map(|(id, _)| id).collect()
+}
+
+/// How many of them are at a cgroup: one for each rule there.
+pub fn choosers_at_work() -> usize {
+    let choosers = choosers();
+    let (mut id, mut count) = (0, 0);
+    while let Some(after) = following(LINK_NEXT, id) {
+        id = after;
+        // Kind, number, program.
+        let about = opened(LINK_OF, id).and_then(|link| about::<64>(&link));
+        let word = |about: &[u8; 64], at: usize| u32::from_ne_bytes([about[at], about[at + 1], about[at + 2], about[at + 3]]);
+        count += usize::from(about.is_ok_and(|about| word(&about, 0) == LINK_TO_CGROUP && choosers.contains(&word(&about, 8))));
+    }
+    count
 }
 
 /// How many subflows the coupled laws know of, in all maps of that name.
@@ -80,12 +103,17 @@ fn halves(pointer: u64) -> [u32; 2] {
 }
 
 fn name(of: libc::c_int, id: u32, at: usize) -> io::Result<String> {
-    let fd = opened(of, id)?;
-    let mut about = [0_u8; 96];
-    let [low, high] = halves(about.as_mut_ptr() as u64);
-    call(ABOUT, &mut [fd.as_raw_fd() as u32, about.len() as u32, low, high, 0, 0])?;
+    let about = about::<96>(&opened(of, id)?)?;
     let name = &about[at..at + NAME_BYTES];
     Ok(String::from_utf8_lossy(name).trim_end_matches('\0').to_owned())
+}
+
+/// What the kernel says of an object.
+fn about<const BYTES: usize>(object: &OwnedFd) -> io::Result<[u8; BYTES]> {
+    let mut about = [0_u8; BYTES];
+    let [low, high] = halves(about.as_mut_ptr() as u64);
+    call(ABOUT, &mut [object.as_raw_fd() as u32, BYTES as u32, low, high, 0, 0])?;
+    Ok(about)
 }
 
 #[repr(align(8))]

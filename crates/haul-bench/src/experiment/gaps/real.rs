@@ -105,7 +105,7 @@ fn seen(case: Case, name: &str, line: &Line, remark: String) -> Seen {
 fn send(case: Case, how: How, length: Duration) -> Result<Option<String>, RunError> {
     let injector = match how {
         How::Gaps => {
-            let class = InjectClass { to: haul_units::Network::host(far()), rate: case.rate };
+            let class = InjectClass { to: haul_units::Network::host(far()), rate: case.rate, follows: false };
             let spec = InjectSpec { interface: Line::INTERFACE.to_owned(), line: Some(case.line), classes: vec![class] };
             Some(Injector::start(&spec)?)
         }
