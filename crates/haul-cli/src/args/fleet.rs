@@ -71,7 +71,7 @@ pub struct FleetGetArgs {
 
 /// Copy from this machine to the servers, spread over them
 ///
-/// TARGET is a directory on the servers, made where its parent is there; a relative path begins at the home directory. Directories are made on all servers, each file on as many as there are to be replicas.
+/// TARGET is a directory on the servers, made where its parent is there; a relative path begins at the home directory. Directories are made on all servers, each file on as many as there are to be replicas. `any:NAME` leaves it to each server where NAME is to be.
 /// What a server has already, with the same size and modification time, counts after an interrupted job and with --update or --skip-same.
 #[derive(Debug, Args)]
 #[command(override_usage = "haul fleet put [OPTIONS] <-H HOSTS|--name NAME> SOURCE... TARGET", after_help = AFTER_HELP)]
