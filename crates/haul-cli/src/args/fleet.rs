@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use haul::ControllerChoice;
+use haul::{ControllerChoice, TransportConfig};
 use haul_fleet::Way;
 use haul_peer::Moment;
-use haul_units::BitRate;
+use haul_units::{BitRate, Bytes};
 
 use super::cp::mode_help;
 use super::mode::ModeParser;
@@ -210,6 +210,12 @@ pub struct HostsArgs {
     /// UDP port or ports for the data, where a firewall opens only those
     #[arg(long, value_name = "PORT[-PORT]")]
     pub udp_port: Option<PortRange>,
+    /// The largest packet to send and to take, in bytes behind the UDP header; without it the largest that gets through is found, up to 8972
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1200..=65507))]
+    pub max_packet: Option<u16>,
+    /// Memory of this machine for each connection, at most: for what has come and is not written, and for what was sent and is not acknowledged; 2 MiB (two blocks) and more [default: 1 GiB]
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    pub memory: Option<Bytes>,
     /// Directory of the identity key and the known hosts, for haul:// servers
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
@@ -300,7 +306,22 @@ impl JobArgs {
     }
 }
 
+/// One block of content is written while another one comes.
+const LEAST_MEMORY: Bytes = Bytes::mib(2);
+
+fn memory(text: &str) -> Result<Bytes, String> {
+    let memory: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    if memory < LEAST_MEMORY { Err(format!("at least {LEAST_MEMORY} are needed")) } else { Ok(memory) }
+}
+
 impl HostsArgs {
+    /// How connections to them behave, but for the mode.
+    pub fn transport(&self) -> TransportConfig {
+        let usual = TransportConfig { idle_timeout: self.silence.timeout(), ..TransportConfig::default() };
+        let (max_packet, memory) = (self.max_packet.unwrap_or(usual.max_packet), self.memory.unwrap_or(usual.memory));
+        TransportConfig { max_packet, memory, ..usual }
+    }
+
     /// How long a server may take to come up.
     pub const fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout)
