@@ -336,3 +336,28 @@ Examples:
   haul fleet up --name store -H 'store[01-13]'             log in once; then get, put and status with --name store
 
 Exit status: 0 all copied and verified as asked, 1 some files were not, 2 wrong usage or failure, 130 interrupted.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        hosts: HostsArgs,
+    }
+
+    #[test]
+    fn words_of_the_transport_are_what_connections_get() {
+        let line = |words: &[&str]| <Line as clap::Parser>::try_parse_from([&["haul"], words].concat());
+        let transport = |words: &[&str]| line(words).expect("sound").hosts.transport();
+        let (usual, told) = (transport(&[]), transport(&["--max-packet", "1472", "--memory", "64M", "--dead-after", "30"]));
+        let defaults = TransportConfig::default();
+        assert_eq!((usual.max_packet, usual.memory), (defaults.max_packet, defaults.memory));
+        assert_eq!((told.max_packet, told.memory, told.idle_timeout), (1472, Bytes::mib(64), Duration::from_secs(30)));
+        for wrong in [["--max-packet", "1199"], ["--max-packet", "65508"], ["--memory", "1M"], ["--memory", "much"]] {
+            assert!(line(&wrong).is_err(), "{wrong:?}");
+        }
+        assert!(line(&["--memory", "1M"]).expect_err("too little").to_string().contains("at least 2.00 MiB are needed"));
+    }
+}

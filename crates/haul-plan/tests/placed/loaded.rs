@@ -33,7 +33,7 @@ fn the_first_large_files_go_to_those_who_have_time_for_them() {
 }
 
 #[test]
-fn what_was_measured_counts_more_than_what_was_said() {
+fn the_busy_one_is_given_nothing_while_another_has_time() {
     let mut placement = Placement::new(PlacementSettings::default(), 2);
     let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
     for member in 0..2 {
@@ -45,7 +45,6 @@ fn what_was_measured_counts_more_than_what_was_said() {
         placement.release(file);
     };
     (0..3).for_each(|_| file());
-    // The busy one is given nothing while the other has time.
     assert!(matches!(placement.poll(1, at(0)), Task::Take(_)));
     assert!(!matches!(placement.poll(0, at(0)), Task::Take(_)));
 }
