@@ -60,17 +60,14 @@ impl Places {
             return Ok(asking);
         }
         let look = Look { places: self, own: &Local::of(access.clone()), cancel };
-        match (asking.writes(), asked) {
-            (Some(job), [asked]) => {
-                let (at, was_there) = look.to_write(asked, job)?;
-                let note = Note::Placed { path: asked.clone(), at: at.clone(), was_there };
-                Ok(asking.at(vec![at], Some(note)))
-            }
-            _ => {
-                let at = asked.iter().map(|asked| if is_any(asked) { look.to_read(asked) } else { Ok(asked.clone()) });
-                let at = at.collect::<Result<_, _>>()?;
-                Ok(asking.at(at, None))
-            }
+        if let (Some(job), [asked]) = (asking.writes(), asked) {
+            let (at, was_there) = look.to_write(asked, job)?;
+            let note = Note::Placed { path: asked.clone(), at: at.clone(), was_there };
+            Ok(asking.at(vec![at], Some(note)))
+        } else {
+            let at = asked.iter().map(|asked| if is_any(asked) { look.to_read(asked) } else { Ok(asked.clone()) });
+            let at = at.collect::<Result<_, _>>()?;
+            Ok(asking.at(at, None))
         }
     }
 }
@@ -111,6 +108,15 @@ struct Look<'a> {
     cancel: &'a Cancel,
 }
 
+/// What was seen of a name.
+#[derive(Default)]
+struct Seen {
+    /// The name in each place, and what that has of it.
+    places: Vec<(WirePath, Has)>,
+    /// Why others cannot be used.
+    unusable: Vec<CopyError>,
+}
+
 /// What a place has of a name.
 enum Has {
     /// It.
@@ -125,15 +131,15 @@ impl Look<'_> {
     /// Where a job is to store a name, and whether it is there already.
     fn to_write(&self, asked: &WirePath, job: &[u8; 32]) -> Result<(WirePath, bool), CopyError> {
         has_name(asked)?;
-        let (seen, unusable) = self.all(asked, Some(job))?;
-        if let Some(at) = the_one(asked, &seen, |has| matches!(has, Has::All))? {
+        let Seen { places, unusable } = self.all(asked, Some(job))?;
+        if let Some(at) = the_one(asked, &places, |has| matches!(has, Has::All))? {
             return Ok((at, true));
         }
-        if let Some(at) = the_one(asked, &seen, |has| matches!(has, Has::Part))? {
+        if let Some(at) = the_one(asked, &places, |has| matches!(has, Has::Part))? {
             return Ok((at, true));
         }
         let mut most: Option<(&WirePath, Space)> = None;
-        for (at, has) in &seen {
+        for (at, has) in &places {
             if let Has::Nothing(Some(space)) = has
                 && most.is_none_or(|(_, most)| space.free > most.free)
             {
@@ -146,8 +152,8 @@ impl Look<'_> {
     /// Where a name is; where nothing has it, the first place, in which it will be missed. A pattern is of what is in a directory, and that is looked for.
     fn to_read(&self, asked: &WirePath) -> Result<WirePath, CopyError> {
         has_name(asked)?;
-        let (seen, unusable) = self.all(asked, None)?;
-        if let Some(at) = the_one(asked, &seen, |has| matches!(has, Has::All))? {
+        let Seen { places, unusable } = self.all(asked, None)?;
+        if let Some(at) = the_one(asked, &places, |has| matches!(has, Has::All))? {
             return Ok(at);
         }
         if let Some((directory, rest)) = before_pattern(asked) {
@@ -156,23 +162,23 @@ impl Look<'_> {
         if is_pattern(&asked.0) {
             return Err(unavailable(&format!("{asked}: a pattern needs the directory that it is in: any:DIRECTORY/*")));
         }
-        match seen.into_iter().next() {
+        match places.into_iter().next() {
             Some((at, _)) if unusable.is_empty() => Ok(at),
             _ => Err(nowhere(asked, &unusable)),
         }
     }
 
-    /// What each place has of a name, and why others cannot be used.
-    fn all(&self, asked: &WirePath, job: Option<&[u8; 32]>) -> Result<(Vec<(WirePath, Has)>, Vec<CopyError>), CopyError> {
-        let (mut seen, mut unusable) = (Vec::new(), Vec::new());
+    /// Looks into each place.
+    fn all(&self, asked: &WirePath, job: Option<&[u8; 32]>) -> Result<Seen, CopyError> {
+        let mut seen = Seen::default();
         for at in self.places.each(asked)? {
             match in_store_of(self.own, std::slice::from_ref(&at), LookAt { at: &at, job }, self.cancel) {
-                Ok(has) => seen.push((at, has)),
+                Ok(has) => seen.places.push((at, has)),
                 Err(CopyError::Cancelled) => return Err(CopyError::Cancelled),
-                Err(error) => unusable.push(error),
+                Err(error) => seen.unusable.push(error),
             }
         }
-        Ok((seen, unusable))
+        Ok(seen)
     }
 }
 

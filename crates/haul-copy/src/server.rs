@@ -96,7 +96,8 @@ impl ServerSession {
                     ConnectionTransport::bounded(connection.clone(), most).packing(packs.then(|| Arc::new(true.into()))),
                 ),
             };
-            let result = stores::serve(link, access, &self.places, observer, cancel);
+            let places = &self.places;
+            let result = stores::serve(link, access, |asking| places.resolve(access, asking, cancel), observer, cancel);
             drop(reports);
             result
         });

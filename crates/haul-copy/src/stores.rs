@@ -7,13 +7,12 @@ use std::path::Path;
 
 use haul_files::store::{At, Place, Replica, Scheme, Space};
 use haul_files::{
-    Access, CopyError, Destination, Link, Observer, PullJob, PushJob, Report, SourceSpec, Stop, Store, StoreError, Transport,
-    WirePath,
+    Access, Asking, CopyError, Destination, Link, Observer, PullJob, PushJob, Report, SourceSpec, Stop, Store, StoreError,
+    Transport, WirePath,
 };
 use haul_units::Cancel;
 
 use crate::here::{self, Local, gfarm, unavailable};
-use crate::places::Places;
 
 /// Sends files of the store that the sources name.
 pub(crate) fn push<T: Transport>(
@@ -63,18 +62,18 @@ pub(crate) fn pull<T: Transport>(
     }
 }
 
-/// Answers a client's request, in the store that it names, if it may, or in one of these places where it leaves that open.
+/// Answers a client's request, in the store that it names, if it may; `resolve` says which that is where an account's client leaves it open.
 pub(crate) fn serve<T: Transport>(
     link: Link<T>,
     access: &Access,
-    places: &Places,
+    resolve: impl for<'a, 's> FnOnce(Asking<'a, 's, T>) -> Result<Asking<'a, 's, T>, CopyError>,
     observer: &dyn Observer,
     cancel: &Cancel,
 ) -> Result<Report, CopyError> {
     haul_files::serve_asked(link, observer, cancel, |asking| {
         let (asking, scheme) = match access {
             Access::Account { .. } => {
-                let asking = places.resolve(access, asking, cancel)?;
+                let asking = resolve(asking)?;
                 let scheme = one_scheme(asking.paths())?;
                 (asking, scheme)
             }

@@ -23,8 +23,9 @@ mod tests {
 
     #[test]
     fn one_more_gets_what_all_get() {
-        let share = |running, processors| Load { running, processors }.share();
-        assert_eq!([share(0.0, 1), share(3.0, 4), share(1.0, 1), share(7.0, 2)], [1.0, 1.0, 0.5, 0.25]);
-        assert_eq!([share(50.0, 0), share(-3.0, 1), share(f64::NAN, 2), share(f64::INFINITY, 2)], [1.0; 4]);
+        // In hundredths.
+        let share = |running, processors| (Load { running, processors }.share() * 100.0).round() as u32;
+        assert_eq!([share(0.0, 1), share(3.0, 4), share(1.0, 1), share(7.0, 2)], [100, 100, 50, 25]);
+        assert_eq!([share(50.0, 0), share(-3.0, 1), share(f64::NAN, 2), share(f64::INFINITY, 2)], [100; 4]);
     }
 }
