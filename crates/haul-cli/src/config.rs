@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 
 use haul_config::{CommandLine, Config, check, definition};
+use haul_copy::Places;
+use haul_files::WirePath;
 use haul_units::aligned;
 
 use crate::args::{ConfigArgs, ConfigCommand, CpArgs};
@@ -16,6 +18,14 @@ pub fn command_line(arguments: Vec<OsString>) -> Result<CommandLine, Failure> {
 
 fn load() -> Result<Config, Failure> {
     Ok(Config::load(&|key, value| check::<CpArgs>(key, value, &["from".into(), "to:".into()]))?)
+}
+
+/// Where this machine stores what others leave open to it (`any:`), by the files. Asked when one of them does: what is wrong in a file is nobody else's business.
+pub fn places() -> Places {
+    Places::told_by(|| {
+        let config = load().map_err(|failure| failure.message)?;
+        Ok(config.places().unwrap_or_default().iter().map(|place| WirePath(place.clone().into_bytes())).collect())
+    })
 }
 
 /// Runs the command.

@@ -119,8 +119,8 @@ mod tests {
 
     fn of(line: &str, host: &str) -> Copying {
         let text = "[defaults]\nretries = 3\nlimit = '1G'\ndead-after = 60\nmode = 'fair'\n[host.far]\nlimit = '2G'\n";
-        let sections = Some(file::parse(text).expect("a file"));
-        let config = Config { files: vec![ConfigFile { path: "/file".into(), sections }] };
+        let content = Some(file::parse(text).expect("a file"));
+        let config = Config { files: vec![ConfigFile { path: "/file".into(), content }] };
         let arguments = line.split(' ').map(OsString::from).collect();
         let host = Host::Ssh(haul_peer::SshHost::parse(host.as_ref()).expect("a host"));
         CommandLine::new(arguments, config).of(Some(&host)).expect("sound")

@@ -8,6 +8,8 @@
 //! limit = "2G"
 //! ```
 //!
+//! `places`, above the first table, is a list of its own: of this machine as others see it, where `haul remote` stores what is left open to it (`any:`).
+//!
 //! Keys are long options without their dashes, values what stands behind them on a command line. Where each stands is kept, for errors and for `haul config`.
 
 use thiserror::Error;
@@ -31,6 +33,18 @@ pub const KEYS: [&str; 13] = [
     "on-success",
     "on-failure",
 ];
+
+/// The list of places.
+const PLACES: &str = "places";
+
+/// What a file says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Content {
+    /// What holds for hosts.
+    pub sections: Vec<Section>,
+    /// Places of this machine, of which one is chosen for `any:`; none where it says nothing of them.
+    pub places: Option<Vec<String>>,
+}
 
 /// A table of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +91,12 @@ pub enum LineError {
         /// Its name.
         named: String,
     },
+    /// The places are no list of paths.
+    #[error("places: a list of directories, \"ram:\" and \"gfarm:/path\" is wanted: places = [\"/scratch/me\", \"ram:\"]")]
+    NoPlaces,
+    /// They stand in a table.
+    #[error("places stands above the first table")]
+    PlacesInTable,
     /// The value is a list, a date or the like.
     #[error("{0}: neither a \"text\" nor a number")]
     NoValue(&'static str),
@@ -86,12 +106,12 @@ pub enum LineError {
 }
 
 /// The tables of a file.
-pub fn parse(text: &str) -> Result<Vec<Section>, Wrong> {
+pub fn parse(text: &str) -> Result<Content, Wrong> {
     let line = |at: usize| 1 + text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count();
     let wrong = |at: usize, why: LineError| Wrong { line: line(at), why };
     let syntax = |error: &toml::de::Error| LineError::Syntax(error.message().replace('\n', ", "));
     let file = DeTable::parse(text).map_err(|error| wrong(error.span().map_or(0, |span| span.start), syntax(&error)))?;
-    let mut sections = Vec::new();
+    let (mut sections, mut listed) = (Vec::new(), None);
     for (name, value) in file.get_ref() {
         let at = name.span().start;
         match (name.get_ref().as_ref(), value.get_ref()) {
@@ -104,10 +124,20 @@ pub fn parse(text: &str) -> Result<Vec<Section>, Wrong> {
                     sections.push(section(Some(pattern.get_ref().to_string()), table, &line)?);
                 }
             }
+            (PLACES, value) => listed = Some(places(value).ok_or_else(|| wrong(at, LineError::NoPlaces))?),
             (other, _) => return Err(wrong(at, LineError::NoTable(other.to_owned()))),
         }
     }
-    Ok(sections)
+    Ok(Content { sections, places: listed })
+}
+
+fn places(value: &DeValue<'_>) -> Option<Vec<String>> {
+    let DeValue::Array(list) = value else { return None };
+    let place = |value: &DeValue<'_>| match value {
+        DeValue::String(place) if !place.is_empty() && !place.starts_with("any:") => Some(place.to_string()),
+        _ => None,
+    };
+    list.iter().map(|value| place(value.get_ref())).collect()
 }
 
 fn section(pattern: Option<String>, table: &DeTable<'_>, line: &impl Fn(usize) -> usize) -> Result<Section, Wrong> {
@@ -115,6 +145,9 @@ fn section(pattern: Option<String>, table: &DeTable<'_>, line: &impl Fn(usize) -
     for (name, value) in table {
         let line = line(name.span().start);
         let named = name.get_ref().as_ref();
+        if named == PLACES {
+            return Err(Wrong { line, why: LineError::PlacesInTable });
+        }
         let Some(key) = KEYS.into_iter().find(|key| *key == named) else {
             return Err(Wrong { line, why: LineError::NoKey { named: named.to_owned() } });
         };
@@ -134,16 +167,17 @@ mod tests {
 
     #[test]
     fn tables_keys_and_lines() {
-        let text = "# mine\n[defaults]\nmode = \"modest\"\n\n[host.\"dtn*\"]\npaths = 2\nlimit = '2G'\n[host.one]\n";
-        let sections = parse(text).expect("a file");
+        let text = "# mine\nplaces = ['/scratch/me', 'ram:']\n[defaults]\nmode = \"modest\"\n\n[host.\"dtn*\"]\npaths = 2\nlimit = '2G'\n[host.one]\n";
+        let Content { sections, places } = parse(text).expect("a file");
+        assert_eq!(places, Some(vec!["/scratch/me".into(), "ram:".into()]));
         let entry = |key, value: &str, line| Entry { key, value: value.into(), line };
         let expected = [
-            Section { pattern: None, entries: vec![entry("mode", "modest", 3)] },
-            Section { pattern: Some("dtn*".into()), entries: vec![entry("limit", "2G", 7), entry("paths", "2", 6)] },
+            Section { pattern: None, entries: vec![entry("mode", "modest", 4)] },
+            Section { pattern: Some("dtn*".into()), entries: vec![entry("limit", "2G", 8), entry("paths", "2", 7)] },
             Section { pattern: Some("one".into()), entries: vec![] },
         ];
         assert_eq!(sections, expected);
-        assert_eq!(parse("").expect("an empty file"), []);
+        assert_eq!(parse("").expect("an empty file"), Content::default());
     }
 
     #[test]
@@ -155,6 +189,10 @@ mod tests {
             ("[hosts.x]\n", 1, "`hosts`"),
             ("[host]\nlimit = '2G'\n", 2, "is in no host's table"),
             ("[defaults]\nlimit = ['2G']\n", 2, "limit: neither"),
+            ("places = 'ram:'\n", 1, "places: a list"),
+            ("places = ['/a', 7]\n", 1, "places: a list"),
+            ("places = ['any:x']\n", 1, "places: a list"),
+            ("[defaults]\nplaces = ['ram:']\n", 2, "above the first table"),
             ("[defaults]\nlimit = '1G'\nlimit = '2G'\n", 3, "duplicate"),
         ] {
             let wrong = parse(text).expect_err(text);

@@ -10,7 +10,7 @@ use haul_peer::keys::{KeysError, strict};
 use haul_peer::{Host, StateDir};
 use thiserror::Error;
 
-use crate::file::{self, LineError, Section, Wrong};
+use crate::file::{self, Content, LineError, Section, Wrong};
 use crate::options::OptionError;
 
 /// In the directory of keys.
@@ -58,7 +58,7 @@ pub struct Config {
 pub struct ConfigFile {
     pub(crate) path: PathBuf,
     /// None: there is no such file.
-    pub(crate) sections: Option<Vec<Section>>,
+    pub(crate) content: Option<Content>,
 }
 
 /// What holds for a host by a line of a file.
@@ -87,20 +87,26 @@ impl Config {
         let mut files = Vec::new();
         for path in own.into_iter().chain([PathBuf::from(SYSTEM)]) {
             if files.iter().all(|file: &ConfigFile| file.path != path) {
-                let sections = sections(&path, check)?;
-                files.push(ConfigFile { path, sections });
+                let content = content(&path, check)?;
+                files.push(ConfigFile { path, content });
             }
         }
         Ok(Self { files })
     }
 
+    /// Places of this machine, of which one is chosen for `any:`: those of this user's file, else of the machine's. None where no file has any.
+    pub fn places(&self) -> Option<&[String]> {
+        self.files.iter().find_map(|file| file.content.as_ref()?.places.as_deref())
+    }
+
     /// The files that were looked for, a line each, and how much each says.
     pub fn summary(&self) -> String {
-        let lines = self.files.iter().map(|file| match &file.sections {
-            Some(sections) => {
+        let lines = self.files.iter().map(|file| match &file.content {
+            Some(Content { sections, places }) => {
                 let values: usize = sections.iter().map(|section| section.entries.len()).sum();
                 let counted = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
-                format!("{}: {}, {}", file.path.display(), counted(sections.len(), "table"), counted(values, "value"))
+                let places = places.as_ref().map(|places| format!(", {}", counted(places.len(), "place"))).unwrap_or_default();
+                format!("{}: {}, {}{places}", file.path.display(), counted(sections.len(), "table"), counted(values, "value"))
             }
             None => format!("{}: not there", file.path.display()),
         });
@@ -145,7 +151,8 @@ impl Config {
 impl ConfigFile {
     /// The tables that hold for a host, what counts most first.
     fn for_host(&self, host: &str) -> impl Iterator<Item = &Section> {
-        let mut matching: Vec<&Section> = self.sections.iter().flatten().filter(|section| section.is_for(host)).collect();
+        let sections = self.content.iter().flat_map(|content| &content.sections);
+        let mut matching: Vec<&Section> = sections.filter(|section| section.is_for(host)).collect();
         matching.sort_by_key(|section| std::cmp::Reverse(section.rank()));
         matching.into_iter()
     }
@@ -183,7 +190,7 @@ pub fn name_of(host: &Host) -> String {
     }
 }
 
-fn sections(path: &Path, check: &Check<'_>) -> Result<Option<Vec<Section>>, ConfigError> {
+fn content(path: &Path, check: &Check<'_>) -> Result<Option<Content>, ConfigError> {
     let file = match strict::open(path) {
         Ok(Some(file)) => file,
         Ok(None) => return Ok(None),
@@ -198,11 +205,11 @@ fn sections(path: &Path, check: &Check<'_>) -> Result<Option<Vec<Section>>, Conf
         .read_to_string(&mut text)
         .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
     let wrong = |Wrong { line, why }| ConfigError::Wrong { path: path.to_owned(), line, why };
-    let sections = file::parse(&text).map_err(wrong)?;
-    for entry in sections.iter().flat_map(|section| &section.entries) {
+    let content = file::parse(&text).map_err(wrong)?;
+    for entry in content.sections.iter().flat_map(|section| &section.entries) {
         check(entry.key, &entry.value).map_err(|error| wrong(Wrong { line: entry.line, why: error.into() }))?;
     }
-    Ok(Some(sections))
+    Ok(Some(content))
 }
 
 impl fmt::Display for Origin<'_> {
@@ -225,7 +232,7 @@ mod tests {
     fn config(texts: &[&str]) -> Config {
         let file = |(number, text): (usize, &&str)| ConfigFile {
             path: PathBuf::from(format!("/file{number}")),
-            sections: Some(file::parse(text).expect("a file")),
+            content: Some(file::parse(text).expect("a file")),
         };
         Config { files: texts.iter().enumerate().map(file).collect() }
     }
@@ -245,6 +252,16 @@ mod tests {
         assert_eq!(dtn1[1].origin.to_string(), "/file0:9 [host.\"dtn1\"]");
         assert_eq!(dtn1[3].origin.to_string(), "/file1:3 [host.\"dtn1\"]");
         assert_eq!(dtn1[0].origin.to_string(), "/file0:2 [defaults]");
+    }
+
+    #[test]
+    fn places_are_those_of_one_file() {
+        let places = |own: &str| config(&[own, "places = ['/machine', '/s']\n"]).places().map(<[String]>::to_vec);
+        assert_eq!(places("[defaults]\n"), Some(vec!["/machine".into(), "/s".into()]));
+        assert_eq!(places("places = ['ram:']\n"), Some(vec!["ram:".into()]));
+        assert_eq!(places("places = []\n"), Some(vec![]), "who wants none has none");
+        assert_eq!(config(&["", ""]).places(), None);
+        assert_eq!(config(&["places = ['ram:']\n"]).summary(), "/file0: 0 tables, 0 values, 1 place");
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl KeptRequest {
         match Scheme::split(&self.directory.0).0 {
             Scheme::Local => self.of(&Local::own()),
             Scheme::Ram => self.of(&Local::ram_disk()?),
-            Scheme::Gfarm => Err(in_no_directory()),
+            Scheme::Gfarm | Scheme::Any => Err(in_no_directory()),
         }
     }
 
@@ -110,7 +110,7 @@ impl KeptRequest {
     fn for_client(&self, access: &Access) -> Result<Kept, Stop> {
         match (access, Scheme::split(&self.directory.0).0) {
             (Access::Account { .. }, Scheme::Ram) => self.of(&Local::ram_disk()?),
-            (Access::Account { .. }, Scheme::Gfarm) => Err(in_no_directory()),
+            (Access::Account { .. }, Scheme::Gfarm | Scheme::Any) => Err(in_no_directory()),
             _ => self.of(&Local::of(access.clone())),
         }
     }

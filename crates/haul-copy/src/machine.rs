@@ -1,6 +1,7 @@
 //! How this machine does: what this process takes of it, how busy it is, and the room where it writes.
 
 use std::fs;
+use std::thread;
 use std::time::Instant;
 
 use haul_files::store::Space;
@@ -23,6 +24,8 @@ pub struct MachineReport {
     pub memory_bytes: u64,
     /// Processes of the machine that ran or waited to, in the average over the last minute.
     pub load1: f64,
+    /// The processors that it may run on; 0 from one that does not tell.
+    pub processors: u32,
     /// Bytes that this process has read from disks since it began; what was in memory already does not count.
     pub disk_read_bytes: u64,
     /// Bytes that it has given to disks.
@@ -59,6 +62,7 @@ impl MachineWatch {
             memory_bytes: pages.saturating_mul(PAGE_BYTES),
             disk_read_bytes: moved(&io, "read_bytes:"),
             disk_written_bytes: moved(&io, "write_bytes:"),
+            processors: thread::available_parallelism().map_or(0, |number| u32::try_from(number.get()).unwrap_or(u32::MAX)),
             load1: read("/proc/loadavg").and_then(|text| nth(&text, 0)).unwrap_or(0.0),
             free_bytes: space.map(|space| space.free.as_u64()),
             total_bytes: space.map(|space| space.total.as_u64()),

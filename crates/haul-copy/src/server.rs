@@ -20,6 +20,7 @@ use super::{CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED, kept, stores};
 use crate::errands;
 use crate::keep::{Guest, Unwelcome, welcome_guests};
 use crate::machine::MachineWatch;
+use crate::places::Places;
 use crate::processor::ProcessorWatch;
 use crate::status::{StatusReport, WorkReport};
 
@@ -30,6 +31,7 @@ pub struct ServerSession {
     control_out: ControlOut,
     /// What the client said.
     pub opening: Opening,
+    places: Places,
 }
 
 impl ServerSession {
@@ -48,7 +50,13 @@ impl ServerSession {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "it asked for nothing in time"));
         }
         let (send, control_in, opening) = heard?;
-        Ok(Self { connection, control_in, control_out: ControlOut::new(send), opening })
+        Ok(Self { connection, control_in, control_out: ControlOut::new(send), opening, places: Places::default() })
+    }
+
+    /// Chooses among these places where the client names none (`any:NAME`), and may do all that the account of this process may.
+    #[must_use]
+    pub fn choosing(self, places: Places) -> Self {
+        Self { places, ..self }
     }
 
     /// The connection to the client.
@@ -88,7 +96,8 @@ impl ServerSession {
                     ConnectionTransport::bounded(connection.clone(), most).packing(packs.then(|| Arc::new(true.into()))),
                 ),
             };
-            let result = stores::serve(link, access, observer, cancel);
+            let places = &self.places;
+            let result = stores::serve(link, access, |asking| places.resolve(access, asking, cancel), observer, cancel);
             drop(reports);
             result
         });
@@ -126,7 +135,7 @@ impl ServerSession {
     ) -> (Result<Report, CopyError>, Farewell) {
         let replied = self.control_out.write_all(&served(false));
         let path = if let Purpose::Status(path) = &self.opening.purpose { path.as_ref() } else { None };
-        let report = StatusReport { work, ..StatusReport::of(access, path, cancel) };
+        let report = StatusReport { work, ..StatusReport::of(access, &self.places, path, cancel) };
         let told = replied.and_then(|()| self.control_out.write_all(&to_line(&report))).and_then(|()| self.control_out.flush());
         let Self { connection, control_out, .. } = self;
         let result = told.map(|()| Report::default()).map_err(CopyError::Connection);
@@ -222,6 +231,10 @@ impl Telemetry {
                 machine: Some(machine.report(*known.lock().unwrap_or_else(PoisonError::into_inner))),
             };
             let Ok(mut stream) = connection.open_uni() else { return };
+            // The first one says how busy the machine is with other things: the client may be about to decide whom to ask for what.
+            if !report().write_to(&mut stream) {
+                return;
+            }
             while asked.recv_timeout(telemetry::INTERVAL) != Err(RecvTimeoutError::Disconnected) {
                 if !report().write_to(&mut stream) {
                     return;

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::here::{Local, storage};
 use crate::machine::{MachineReport, MachineWatch};
 use crate::opening::{Opening, Purpose};
+use crate::places::{Places, is_any};
 use crate::storage::StorageReport;
 use crate::{CLOSE_ABORTED, CLOSE_DONE, stores};
 
@@ -89,7 +90,7 @@ pub struct PlaceReport {
 
 impl StatusReport {
     /// This machine's, for who may do this; `path` is the directory that it asks about, if it names one.
-    pub fn of(access: &Access, path: Option<&WirePath>, cancel: &Cancel) -> Self {
+    pub fn of(access: &Access, choice: &Places, path: Option<&WirePath>, cancel: &Cancel) -> Self {
         let memory = read("/proc/meminfo");
         let kib = |name: &str| {
             let line = memory.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -103,13 +104,19 @@ impl StatusReport {
             memory_total_bytes: kib("MemTotal"),
             memory_available_bytes: kib("MemAvailable"),
             up_s: read("/proc/uptime").split(['.', ' ']).next().and_then(|text| text.parse().ok()).unwrap_or(0),
-            places: places(access, path, cancel),
+            places: places(access, choice, path, cancel),
             work: Vec::new(),
         }
     }
 }
 
-fn places(access: &Access, path: Option<&WirePath>, cancel: &Cancel) -> Vec<PlaceReport> {
+fn places(access: &Access, choice: &Places, path: Option<&WirePath>, cancel: &Cancel) -> Vec<PlaceReport> {
+    if let (Access::Account { .. }, Some(path)) = (access, path.filter(|path| is_any(path))) {
+        return match choice.each(path) {
+            Ok(all) => all.iter().take(MAX_PLACES).map(|name| place(name, true, room_of(access, name, cancel))).collect(),
+            Err(error) => vec![place(path, true, Err(error.into()))],
+        };
+    }
     let all: Vec<(WirePath, bool)> = match (access, path) {
         (Access::Account { .. }, None) => vec![(WirePath(b".".to_vec()), true)],
         (Access::Account { .. }, Some(path)) => vec![(path.clone(), true)],
@@ -121,19 +128,13 @@ fn places(access: &Access, path: Option<&WirePath>, cancel: &Cancel) -> Vec<Plac
             .map(|export| (WirePath([b"/", export.name.as_bytes()].concat()), export.writable))
             .collect(),
     };
-    let store = Local::of(access.clone());
     let in_account = matches!(access, Access::Account { .. });
-    let room = |name: &WirePath| match Scheme::split(&name.0).0 {
-        // Gfarm and memory are for those who have the whole account.
-        Scheme::Ram | Scheme::Gfarm if in_account => Ok(stores::space(&name.to_path(), cancel)?),
-        _ => room_below(&store, name),
-    };
     let storage = |name: &WirePath| match Scheme::split(&name.0).0 {
         Scheme::Gfarm if in_account => storage(cancel),
         _ => Vec::new(),
     };
     all.into_iter()
-        .map(|(name, writable)| PlaceReport { storage: storage(&name), ..place(&name, writable, room(&name)) })
+        .map(|(name, writable)| PlaceReport { storage: storage(&name), ..place(&name, writable, room_of(access, &name, cancel)) })
         .collect()
 }
 
@@ -149,6 +150,14 @@ enum NoRoom {
     /// Its store cannot be asked.
     #[error(transparent)]
     Store(#[from] CopyError),
+}
+
+fn room_of(access: &Access, name: &WirePath, cancel: &Cancel) -> Result<Space, NoRoom> {
+    match (access, Scheme::split(&name.0).0) {
+        // Gfarm and memory are for those who have the whole account.
+        (Access::Account { .. }, Scheme::Ram | Scheme::Gfarm) => Ok(stores::space(&name.to_path(), cancel)?),
+        _ => room_below(&Local::of(access.clone()), name),
+    }
 }
 
 fn room_below(store: &Local, name: &WirePath) -> Result<Space, NoRoom> {
@@ -199,11 +208,25 @@ mod tests {
     fn the_machine_and_its_room_are_told() {
         let dir = tempfile::tempdir().unwrap();
         let account = Access::Account { home: dir.path().to_owned() };
-        let report = StatusReport::of(&account, None, &Cancel::new());
+        let report = StatusReport::of(&account, &Places::default(), None, &Cancel::new());
         assert!(report.processors > 0 && report.memory_total_bytes > report.memory_available_bytes && report.up_s > 0);
         assert!(report.places[0].free_bytes <= report.places[0].total_bytes && report.places[0].total_bytes > Some(0));
-        let missing = StatusReport::of(&account, Some(&WirePath(b"no/such".to_vec())), &Cancel::new());
+        let missing = StatusReport::of(&account, &Places::default(), Some(&WirePath(b"no/such".to_vec())), &Cancel::new());
         assert!(missing.places[0].problem.is_some() && missing.places[0].free_bytes.is_none(), "{missing:?}");
+    }
+
+    #[test]
+    fn places_of_which_one_would_be_chosen_are_told_to_an_account() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("a")).unwrap();
+        let account = Access::Account { home: dir.path().to_owned() };
+        let choice = Places::told_by(|| Ok(vec![WirePath(b"a".to_vec()), WirePath(b"no/such".to_vec())]));
+        let any = WirePath(b"any:".to_vec());
+        let told = StatusReport::of(&account, &choice, Some(&any), &Cancel::new()).places;
+        let told: Vec<_> = told.iter().map(|place| (place.name.to_string(), place.free_bytes.is_some())).collect();
+        assert_eq!(told, [("a".to_owned(), true), ("no/such".to_owned(), false)]);
+        let none = StatusReport::of(&account, &Places::default(), Some(&any), &Cancel::new()).places;
+        assert!(none[0].problem.as_ref().is_some_and(|problem| problem.to_string().contains("places = [")), "{none:?}");
     }
 
     #[test]
@@ -216,11 +239,11 @@ mod tests {
             ownership: Ownership::Mask,
         };
         let exports = Access::Exports(vec![export("a", true), export("b", false)]);
-        let report = StatusReport::of(&exports, None, &Cancel::new());
+        let report = StatusReport::of(&exports, &Places::default(), None, &Cancel::new());
         let told: Vec<_> =
             report.places.iter().map(|place| (place.name.to_string(), place.writable, place.total_bytes > Some(0))).collect();
         assert_eq!(told, [("/a".to_owned(), true, true), ("/b".to_owned(), false, false)]);
-        let outside = StatusReport::of(&exports, Some(&WirePath(b"/etc".to_vec())), &Cancel::new());
+        let outside = StatusReport::of(&exports, &Places::default(), Some(&WirePath(b"/etc".to_vec())), &Cancel::new());
         assert!(outside.places[0].problem.is_some() && outside.places[0].total_bytes.is_none());
     }
 

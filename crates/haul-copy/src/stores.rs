@@ -7,8 +7,8 @@ use std::path::Path;
 
 use haul_files::store::{At, Place, Replica, Scheme, Space};
 use haul_files::{
-    Access, CopyError, Destination, Link, Observer, PullJob, PushJob, Report, SourceSpec, Stop, Store, StoreError, Transport,
-    WirePath,
+    Access, Asking, CopyError, Destination, Link, Observer, PullJob, PushJob, Report, SourceSpec, Stop, Store, StoreError,
+    Transport, WirePath,
 };
 use haul_units::Cancel;
 
@@ -58,25 +58,32 @@ pub(crate) fn pull<T: Transport>(
         Scheme::Local => here::pull(link, job, observer, cancel),
         Scheme::Ram => haul_files::pull_into(link, &Local::ram_disk().map_err(CopyError::Stopped)?, job, observer, cancel),
         Scheme::Gfarm => haul_files::pull_into(link, &gfarm(cancel)?, job, observer, cancel),
+        Scheme::Any => Err(not_here()),
     }
 }
 
-/// Answers a client's request, in the store that it names, if it may.
+/// Answers a client's request, in the store that it names, if it may; `resolve` says which that is where an account's client leaves it open.
 pub(crate) fn serve<T: Transport>(
     link: Link<T>,
     access: &Access,
+    resolve: impl for<'a, 's> FnOnce(Asking<'a, 's, T>) -> Result<Asking<'a, 's, T>, CopyError>,
     observer: &dyn Observer,
     cancel: &Cancel,
 ) -> Result<Report, CopyError> {
     haul_files::serve_asked(link, observer, cancel, |asking| {
-        let scheme = match access {
-            Access::Account { .. } => one_scheme(asking.paths())?,
-            Access::Exports(_) | Access::Root(_) => Scheme::Local,
+        let (asking, scheme) = match access {
+            Access::Account { .. } => {
+                let asking = resolve(asking)?;
+                let scheme = one_scheme(asking.paths())?;
+                (asking, scheme)
+            }
+            Access::Exports(_) | Access::Root(_) => (asking, Scheme::Local),
         };
         match scheme {
             Scheme::Local => asking.serve(&Local::of(access.clone())),
             Scheme::Ram => asking.serve(&Local::ram_disk().map_err(CopyError::Stopped)?),
             Scheme::Gfarm => asking.serve(&gfarm(cancel)?),
+            Scheme::Any => Err(not_here()),
         }
     })
 }
@@ -92,11 +99,22 @@ pub trait InStore {
 
 /// Opens the store of this machine that all of these paths are in, and does something there.
 pub fn in_store<W: InStore>(paths: &[WirePath], what: W, cancel: &Cancel) -> Result<W::Done, CopyError> {
+    in_store_of(&Local::own(), paths, what, cancel)
+}
+
+/// As [`in_store`], for who has these directories.
+pub(crate) fn in_store_of<W: InStore>(own: &Local, paths: &[WirePath], what: W, cancel: &Cancel) -> Result<W::Done, CopyError> {
     match one_scheme(paths)? {
-        Scheme::Local => what.run(&Local::own()),
+        Scheme::Local => what.run(own),
         Scheme::Ram => what.run(&Local::ram_disk().map_err(CopyError::Stopped)?),
         Scheme::Gfarm => what.run(&gfarm(cancel)?),
+        Scheme::Any => Err(not_here()),
     }
+}
+
+/// A place is chosen by the machine at the other end, of the list that it has.
+fn not_here() -> CopyError {
+    unavailable("any: is a place of another machine's choice: write HOST:any:NAME; a file here that is called so is ./any:NAME")
 }
 
 /// Whether there is a directory at a path of this machine, `ram:` or `gfarm:`, in which sources would keep their names.
@@ -149,7 +167,7 @@ impl InStore for Locate<'_> {
     }
 }
 
-fn failed_at(spelled: &WirePath, error: StoreError) -> CopyError {
+pub(crate) fn failed_at(spelled: &WirePath, error: StoreError) -> CopyError {
     CopyError::Stopped(Stop::Destination { path: spelled.clone(), why: error.into() })
 }
 

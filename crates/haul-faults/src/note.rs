@@ -54,6 +54,15 @@ pub enum Note {
     },
     /// The receiving side has no right to set attributes outside of the namespace `user`, and this copy has some. Told once, where they are kept.
     AttributesNotKept,
+    /// Where the receiving side has put what was to go to a place of its choice. Only to a peer that knows it, see `PLACES` of haul-files.
+    Placed {
+        /// As the user named it.
+        path: WirePath,
+        /// What it chose.
+        at: WirePath,
+        /// Whether it was there already, all of it or a part; else it is where most room is.
+        was_there: bool,
+    },
 }
 
 /// A file that was written to while it was copied.
@@ -86,7 +95,7 @@ impl Note {
             | Self::Special { path } => {
                 path.0.truncate(MAX_PATH);
             }
-            Self::InterruptedHere { path, name, .. } => {
+            Self::Placed { path, at: name, .. } | Self::InterruptedHere { path, name, .. } => {
                 path.0.truncate(MAX_PATH);
                 name.0.truncate(MAX_PATH);
             }
@@ -139,6 +148,8 @@ impl fmt::Display for Note {
             Self::NothingDeleted { path } => write!(f, "{path}: nothing was deleted, because the source could not be read whole"),
             Self::Special { path } => write!(f, "{path}: {}", Why::Special),
             Self::AttributesNotKept => f.write_str("attributes outside of user.* are not kept there"),
+            Self::Placed { path, at, was_there: true } => write!(f, "{path} is {at}: it is there already"),
+            Self::Placed { path, at, was_there: false } => write!(f, "{path} is {at}: most room is there"),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::destination::destination;
 use crate::expand::{Expanded, MAX_SOURCES, expand};
 use crate::job::{Destination, Options, PullJob, PushJob, SourceSpec};
 use crate::observe::{Asked, Event, Observer};
-use crate::protocol::{Hello, MAX_FRAME, Message, PATTERNS, Request, Term, VERSION, What};
+use crate::protocol::{Hello, MAX_FRAME, Message, PATTERNS, PLACES, Request, Term, VERSION, What};
 use crate::receive::{Expected, ReceiveJob, Target, receive};
 use crate::report::Report;
 use crate::send::{Feed, Origin, SendJob, send};
@@ -16,7 +16,7 @@ use crate::store::unwritten::{self, Unwritten};
 use crate::store::{Named, Place, Store};
 use crate::terms::{self, terms_of};
 use crate::transport::{Link, Transport};
-use haul_faults::{CopyError, Stop, WirePath};
+use haul_faults::{CopyError, FileProblem, Note, Stop, WirePath};
 use haul_names::{Chosen, Filter, MAX_CHOSEN, MAX_CHOSEN_BYTES, base_name, far_source, is_pattern, job_id};
 use haul_units::Cancel;
 use haul_xattrs::Keep;
@@ -149,7 +149,7 @@ pub(crate) fn pull_to<T: Transport, S: Store>(
         introduce(session, request, &terms, &job.filter)?;
         let receive_it = |incoming: &mut Incoming, target, expected, meet: &dyn Fn(&mut Incoming) -> Result<(), CopyError>| {
             let (expected, filter) = (Some(expected), job.filter.clone());
-            let job = ReceiveJob { target, options, job: id, expected, early: false, filter, takes_what_fits: false };
+            let job = ReceiveJob { target, options, job: id, expected, early: false, filter, takes_what_fits: false, note: None };
             receive_or_look(session, incoming, store, job, meet)
         };
         let meet = |incoming: &mut Incoming| {
@@ -187,12 +187,12 @@ fn receive_or_look<T: Transport, S: Store>(
     if !job.options.dry_run {
         return receive(session, incoming, store, job, meet);
     }
-    let ReceiveJob { target, options, job, expected, early, filter, takes_what_fits } = job;
+    let ReceiveJob { target, options, job, expected, early, filter, takes_what_fits, note } = job;
     let Target::Tree(place) = target else {
         return Err(CopyError::Stopped(Stop::Unavailable("a stream has no dry run".into())));
     };
     let target = Target::Tree(unwritten::place(place));
-    let job = ReceiveJob { target, options, job, expected, early, filter, takes_what_fits };
+    let job = ReceiveJob { target, options, job, expected, early, filter, takes_what_fits, note };
     receive(session, incoming, &Unwritten(store), job, meet)
 }
 
@@ -243,7 +243,7 @@ pub fn serve_asked<T: Transport>(
             return Err(CopyError::PeerMisbehaved("no request"));
         };
         terms::apply(&terms, &mut request.options);
-        choose(Asking { session, incoming, request, filter })
+        choose(Asking { session, incoming, request, filter, at: None, note: None })
     })
 }
 
@@ -253,30 +253,50 @@ pub struct Asking<'a, 's, T> {
     incoming: &'a mut Incoming,
     request: Request,
     filter: Filter,
+    /// What its paths mean, where that is not what they say.
+    at: Option<Vec<WirePath>>,
+    note: Option<Note>,
 }
 
 impl<T: Transport> Asking<'_, '_, T> {
-    /// What it wants to read, or where it wants to write, as it spells that.
+    /// What it wants to read, or where it wants to write, as it spells that, or as that was told to [mean](Self::at).
     pub fn paths(&self) -> &[WirePath] {
+        if let Some(at) = &self.at {
+            return at;
+        }
         match &self.request.what {
             What::Push { destination, .. } => std::slice::from_ref(destination),
             What::Pull { sources, .. } | What::Ordered { sources } => sources,
         }
     }
 
+    /// By what its job is known, where it wants to write.
+    pub fn writes(&self) -> Option<&[u8; 32]> {
+        matches!(self.request.what, What::Push { .. }).then_some(&self.request.job)
+    }
+
+    /// Its paths mean these, one for each; where it writes, it hears of this.
+    #[must_use]
+    pub fn at(self, paths: Vec<WirePath>, note: Option<Note>) -> Self {
+        Self { at: Some(paths), note: note.filter(|_| self.session.peer_has(PLACES)), ..self }
+    }
+
     /// Serves it of a store, which decides what the client may do.
     pub fn serve<S: Store>(self, store: &S) -> Result<Report, CopyError> {
-        let Self { session, incoming, request, filter } = self;
+        let at = self.paths().to_vec();
+        let Self { session, incoming, request, filter, note, .. } = self;
         check_keeps::<S>(request.options)?;
         let tells = !filter.is_empty();
         let options = request.options;
-        session.observer.event(Event::Asked(match &request.what {
-            What::Push { destination, .. } => Asked::Write(destination),
-            What::Pull { sources, .. } | What::Ordered { sources } => Asked::Read(sources),
+        session.observer.event(Event::Asked(match (&request.what, &at[..]) {
+            (What::Push { .. }, [at]) => Asked::Write(at),
+            (_, at) => Asked::Read(at),
         }));
         match request.what {
             What::Push { destination: spelled, sources, stream, early } => {
-                let mut place = destination(store, &spelled, sources > 1, &request.job).map_err(CopyError::Stopped)?;
+                let named = at.first().unwrap_or(&spelled);
+                let mut place = destination(store, named, sources > 1, &request.job).map_err(CopyError::Stopped)?;
+                place.spelled.clone_from(&spelled);
                 if sources == 0 && !options.dry_run {
                     make_destination(store, &mut place).map_err(CopyError::Stopped)?;
                 }
@@ -291,11 +311,12 @@ impl<T: Transport> Asking<'_, '_, T> {
                     early,
                     filter: if options.delete.is_some() { filter } else { Filter::default() },
                     takes_what_fits: sources == 0,
+                    note,
                 };
                 receive_or_look(session, incoming, store, job, |_| Ok(()))
             }
             What::Pull { sources, in_order } => {
-                let tops = origins(session, store, &sources)?;
+                let tops = origins(session, store, &sources, &at)?;
                 let job = SendJob {
                     tops,
                     options,
@@ -310,7 +331,7 @@ impl<T: Transport> Asking<'_, '_, T> {
                 send(session, incoming, store, job, |_| Ok(()))
             }
             What::Ordered { sources } => {
-                let tops = origins(session, store, &sources)?;
+                let tops = origins(session, store, &sources, &at)?;
                 let job = SendJob {
                     tops,
                     options,
@@ -333,15 +354,18 @@ fn origins<T: Transport, S: Store>(
     session: &Session<'_, T>,
     store: &S,
     sources: &[WirePath],
+    at: &[WirePath],
 ) -> Result<Vec<Origin<S>>, CopyError> {
     if sources.len() > MAX_SOURCES {
         return Err(CopyError::PeerMisbehaved("too many sources"));
     }
-    let Expanded { tops, problems } = requested(session, store, sources)?;
+    let Expanded { tops, problems } = requested(session, store, at)?;
+    // The client knows them as it has spelled them.
+    let asked = |path: WirePath| at.iter().position(|one| *one == path).and_then(|one| sources.get(one)).cloned().unwrap_or(path);
     for problem in problems {
-        session.problem(problem)?;
+        session.problem(FileProblem { path: asked(problem.path), ..problem })?;
     }
-    Ok(tops.into_iter().map(Origin::Named).collect())
+    Ok(tops.into_iter().map(|named| Origin::Named(Named { spelled: asked(named.spelled), ..named })).collect())
 }
 
 /// A destination that is to be a directory is made one at once, so that the next run finds the same place.

@@ -89,6 +89,8 @@ pub const ELSEWHERE: u64 = 1 << 14;
 pub const ATTRIBUTES: u64 = 1 << 15;
 /// Feature: understands [`Why::CannotBeNamed`] and [`Why::OtherSpelling`].
 pub const SPELLINGS: u64 = 1 << 16;
+/// Feature: understands [`Note::Placed`].
+pub const PLACES: u64 = 1 << 17;
 /// Features of this program, one bit each.
 pub const FEATURES: u64 = PATTERNS
     | UNDER_WAY
@@ -106,7 +108,8 @@ pub const FEATURES: u64 = PATTERNS
     | ROOMS
     | ELSEWHERE
     | ATTRIBUTES
-    | SPELLINGS;
+    | SPELLINGS
+    | PLACES;
 /// Largest frame in bytes, the length left out: the longest command line that a system takes fits into a [`Request`].
 pub const MAX_FRAME: usize = 4 << 20;
 /// Longest target of a symbolic link in bytes.

@@ -68,6 +68,8 @@ pub(crate) struct ReceiveJob<D> {
     pub(crate) filter: Filter,
     /// A file that there is no room for is a problem of its own: the sender may have others, and other places for it.
     pub(crate) takes_what_fits: bool,
+    /// A word to the sender on the place.
+    pub(crate) note: Option<Note>,
 }
 
 /// Where it goes.
@@ -149,7 +151,7 @@ pub(crate) fn receive<T: Transport, S: Store>(
     job: ReceiveJob<S::Dir>,
     meet: impl FnOnce(&mut Incoming) -> Result<(), CopyError>,
 ) -> Result<Report, CopyError> {
-    let ReceiveJob { target, options, job, expected, early, filter, takes_what_fits } = job;
+    let ReceiveJob { target, options, job, expected, early, filter, takes_what_fits, note } = job;
     let place = match target {
         Target::Stream(stream) => {
             session.send(&Message::Start { wants: false })?;
@@ -194,7 +196,7 @@ pub(crate) fn receive<T: Transport, S: Store>(
     };
     receiver.tell_room();
     session.say(&Message::Start { wants })?;
-    if let Some(note) = others {
+    for note in note.into_iter().chain(others) {
         session.remark(note)?;
     }
     // Another copy of this job has had the stage meanwhile, and may have been begun because the peer of this one was killed.

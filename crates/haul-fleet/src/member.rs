@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use haul::Connection;
+use haul_copy::MachineReport;
 use haul_files::store::Scheme;
 use haul_peer::Connected;
+use haul_plan::Load;
 use haul_units::BitRate;
 
 /// A server that is connected and waits for a job. At the other end is what serves copies: `haul remote`, `haul serve`, or a member that was started and has called back.
@@ -48,6 +50,11 @@ impl Member {
             connected.part(false);
         }
     }
+}
+
+/// How busy a machine says that it is.
+pub(crate) fn load_of(machine: MachineReport) -> Load {
+    Load { running: machine.load1, processors: machine.processors }
 }
 
 /// The members of one job: a job begins with those that are there, and takes the others as they come.

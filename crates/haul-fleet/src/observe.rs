@@ -110,7 +110,12 @@ pub enum JobEvent<'a> {
     /// Something was not transferred; the rest goes on.
     Problem(&'a FileProblem),
     /// Something to know of a job that goes on.
-    Note(&'a Note),
+    Note {
+        /// Who says it; none: the client's own side.
+        member: Option<&'a str>,
+        /// What.
+        note: &'a Note,
+    },
 }
 
 /// How far a job is.

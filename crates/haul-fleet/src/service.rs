@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul::{Connection, Fingerprint};
-use haul_copy::{CLOSE_ABORTED, Guest, MAX_WORK, Purpose, ServerSession, Unwelcome, WorkReport};
+use haul_copy::{CLOSE_ABORTED, Guest, MAX_WORK, Places, Purpose, ServerSession, Unwelcome, WorkReport};
 use haul_files::{Access, Asked, Event, Observer};
 use haul_peer::{FarSide, Refusal};
 use haul_units::{BitRate, Bytes, Cancel, PeerText};
@@ -36,6 +36,7 @@ pub struct Service(Arc<Inner>);
 
 struct Inner {
     access: Access,
+    places: Places,
     refusal: Option<Refusal>,
     /// Ends all copies.
     cancel: Cancel,
@@ -50,10 +51,15 @@ struct Copies {
 }
 
 impl Service {
-    /// Serves what this allows; nothing, where there is a refusal.
-    pub fn new(access: Access, refusal: Option<Refusal>) -> Self {
+    /// Serves what this allows; nothing, where there is a refusal. Where a client leaves the place open (`any:`), it is one of these.
+    pub fn new(access: Access, places: Places, refusal: Option<Refusal>) -> Self {
         let (cancel, kept, copies) = (Cancel::new(), AtomicBool::new(false), Mutex::default());
-        Self(Arc::new(Inner { access, refusal, cancel, kept, copies }))
+        Self(Arc::new(Inner { access, places, refusal, cancel, kept, copies }))
+    }
+
+    /// Why it serves nothing, where that is so.
+    pub(crate) fn refusal(&self) -> Option<&Refusal> {
+        self.0.refusal.as_ref()
     }
 
     /// Serves one connection, and says whether there is nothing more to serve then: the one copy is over, or the client that kept this member is gone. A connection on which nothing was said lost a race.
@@ -68,7 +74,7 @@ impl Service {
             let _hook = self.0.cancel.on_cancel(move || closes.close(CLOSE_ABORTED, "this member was told to end"));
             ServerSession::accept(connection)
         };
-        let Ok(session) = session else { return false };
+        let Ok(session) = session.map(|session| session.choosing(self.0.places.clone())) else { return false };
         if let Some(refusal) = &self.0.refusal {
             session.refuse(refusal);
             return !self.is_kept();

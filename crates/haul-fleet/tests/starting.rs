@@ -11,9 +11,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use haul::{ClientConfig, Endpoint, Fingerprint, Identity, PeerTrust};
-use haul_copy::{ClientSession, Job};
+use haul_copy::{ClientSession, Job, Places};
 use haul_files::{Access, Destination, Filter, Options, PullJob, Silent};
-use haul_fleet::{AbsentError, Fleet, HostSpec, Invitation, Launcher, Member, StartError, StartSpec, Summons, Way, start};
+use haul_fleet::{
+    AbsentError, Fleet, HostSpec, Invitation, Launcher, Member, Service, StartError, StartSpec, Summons, Way, start,
+};
 use haul_peer::{Nobody, Refusal, Tell};
 use haul_units::Cancel;
 
@@ -60,15 +62,15 @@ impl Stage {
         (words.lines().filter_map(invitation).collect(), channel)
     }
 
-    fn access() -> Access {
-        Access::Account { home: "/".into() }
+    fn service() -> Service {
+        Service::new(Access::Account { home: "/".into() }, Places::default(), None)
     }
 }
 
 /// A member in a thread; what it says goes to `out`. Whether it served.
 fn member(invitation: &Invitation, out: impl Write + Send + 'static) -> JoinHandle<bool> {
     let (invitation, mut out) = (invitation.clone(), out);
-    thread::spawn(move || invitation.serve(&Stage::access(), None, &mut out, &Cancel::new()))
+    thread::spawn(move || invitation.serve(Stage::service(), &mut out, &Cancel::new()))
 }
 
 /// What a member says when it is there.
@@ -166,7 +168,7 @@ fn each_absence_has_its_reason() {
     let line = "noise\nHAUL-FLEET/1 {\"ended\":{\"member\":\"ended\",\"status\":127,\"printed\":[]}}\nHAUL-FLEET/1 {\"here\":{}}\nHAUL-FLEET/1 x\n";
     channel.write_all(line.as_bytes()).expect("written");
     let old = Invitation { fleet: 0, ..invitations[3].clone() };
-    assert!(!old.serve(&Stage::access(), None, &mut channel, &Cancel::new()), "another version");
+    assert!(!old.serve(Stage::service(), &mut channel, &Cancel::new()), "another version");
     let fleet = start.join().expect("no panic").expect("started");
     let whys: Vec<_> = fleet.absent.iter().map(|absent| format!("{}: {}", absent.name, absent.why)).collect();
     assert_eq!(

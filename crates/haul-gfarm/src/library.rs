@@ -211,7 +211,8 @@ impl Library {
             (self.functions.gflog_set_priority_level)(QUIET);
             self.done((self.functions.gfarm_initialize)(&raw mut count, &raw mut list))?;
             (self.functions.gflog_set_priority_level)(QUIET);
-            // Switches direct access to a server's disk off, where this is that server: data that was lost there, it was lost in silence (Gfarm 2.7, 2.8).
+            // Has what is read come through the server, where this is that server, and not from its disk directly: there the library's own copies lose data in silence (Gfarm 2.7, 2.8). What is written goes to that disk
+            // directly all the same: the library offers no switch for it but its configuration file. So nothing here is left to those copies, and each call's count is looked at.
             (self.functions.gfarm_set_client_digest_check)(1);
         }
         Ok(())

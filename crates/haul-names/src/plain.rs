@@ -18,12 +18,14 @@ pub enum Scheme {
     Ram,
     /// `gfarm:`, the Gfarm file system, which is a crate of its own (haul-gfarm).
     Gfarm,
+    /// `any:`, no store but the word for whichever place a machine chooses (haul-copy).
+    Any,
 }
 
 impl Scheme {
     /// What a path begins with, and what follows.
     pub fn split(path: &[u8]) -> (Self, &[u8]) {
-        let mut named = [Self::Ram, Self::Gfarm].into_iter();
+        let mut named = [Self::Ram, Self::Gfarm, Self::Any].into_iter();
         let found = named.find_map(|scheme| Some((scheme, path.strip_prefix(scheme.prefix().as_bytes())?)));
         found.unwrap_or((Self::Local, path))
     }
@@ -34,6 +36,7 @@ impl Scheme {
             Self::Local => "",
             Self::Ram => "ram:",
             Self::Gfarm => "gfarm:",
+            Self::Any => "any:",
         }
     }
 }
@@ -80,6 +83,7 @@ mod tests {
             ("gfarm:/", ""),
             ("ram:x", "x"),
             ("gfarm:/d/x/", "x"),
+            ("any:x", "x"),
             ("./ram:", "ram:"),
         ] {
             assert_eq!(base_name(path.as_bytes()), name.as_bytes(), "{path}");

@@ -30,14 +30,19 @@
 //! # Ok::<(), haul_plan::CatalogueError>(())
 //! ```
 //!
+//! Before a server has been measured it is taken for one of 1 Gbit/s, or for what one process more would get of that on a machine as busy as it says it is ([`Load`]). From the first measurement on only what comes
+//! from it counts.
+//!
 //! The plan counts payload of files in bytes and believes what it is told: checking content, and naming a replica that is wrong
 //! ([`Plan::handle_unfit`]), is the driver's part.
 
 mod catalogue;
+mod load;
 mod placement;
 mod plan;
 pub mod simulated;
 
 pub use catalogue::{Catalogue, CatalogueError, FileId, ServerId};
+pub use load::Load;
 pub use placement::{MAX_REPLICAS, Placement, PlacementPolicy, PlacementSettings, Task};
 pub use plan::{Event, Order, PieceId, Plan, Policy, ServerProfile, ServerStatus, Settings, Status, Why};

@@ -10,6 +10,7 @@ use std::time::Duration;
 use haul_units::{Bytes, Time};
 
 use crate::catalogue::{Catalogue, FileId, ServerId};
+use crate::load::Load;
 use crate::plan::{Event, Order, PieceId, Plan, ServerProfile, Settings, Why};
 
 /// A tick: 50 ms, or a two-thousandth of the job.
@@ -54,6 +55,8 @@ pub struct Site {
     pub grows: f64,
     /// When it says what it has, and can be told to send: the plan knows of its files and of itself from then on. The catalogue's numbers of files are the caller's, as the plan's may be others.
     pub joins: Time,
+    /// What the plan is told of the machine.
+    pub load: Option<Load>,
 }
 
 impl Site {
@@ -70,7 +73,12 @@ impl Site {
             begins: f64::INFINITY,
             grows: f64::INFINITY,
             joins: Time::ZERO,
+            load: None,
         }
+    }
+
+    fn profile(&self) -> ServerProfile {
+        ServerProfile { load: self.load, ..ServerProfile::at(self.rtt) }
     }
 }
 
@@ -263,7 +271,7 @@ impl Joining {
         }
         let mut plan = Plan::new(known, settings);
         for (site, id) in sites.iter().zip(ids).filter(|_| at_once) {
-            plan.handle_up(*id, ServerProfile::at(site.rtt), Time::ZERO);
+            plan.handle_up(*id, site.profile(), Time::ZERO);
         }
         (plan, Self { whole, queue, heard, originals: Vec::new() })
     }
@@ -281,7 +289,7 @@ impl Joining {
                 self.heard[file.index()] = Some(found);
                 self.originals.push(file);
             }
-            plan.handle_up(id, ServerProfile::at(sites[at].rtt), now);
+            plan.handle_up(id, sites[at].profile(), now);
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use e2e::tree::{self, Exactness};
-use e2e::{Finished, Gfarm, Lab, Random, Running, eventually};
+use e2e::{Finished, Gfarm, Lab, Random, Running, Tmpfs, eventually};
 use rustix::process::{Signal, kill_process};
 
 /// Longest time that a copy of these tests may take.
@@ -244,4 +244,111 @@ fn the_memory_of_a_host_is_a_place_for_what_fits() {
     let outside = lab.run_cp([far("ram:/../../etc/passwd"), back.clone().into()]);
     assert_ne!(outside.code, Some(0), "{outside}");
     fs::remove_file(there).unwrap();
+}
+
+/// Writes the list of places that the far login has.
+fn list_places(lab: &Lab, places: &[&Path]) {
+    let dir = lab.scratch().join("far-config/haul");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("config.toml"), format!("places = {places:?}\n")).unwrap();
+}
+
+/// What a run says of the place that was chosen.
+fn chosen(run: &Finished) -> String {
+    run.event("note")["note"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn where_no_store_is_named_the_far_machine_chooses_the_one_with_most_room() {
+    let Some(lab) = Lab::open() else { return };
+    let (source, back) = (lab.place("source"), lab.place("back"));
+    let (one, two) = (Tmpfs::mount(&lab.place("one"), "16m"), Tmpfs::mount(&lab.place("two"), "32m"));
+    let (one, two) = (one.path(), two.path());
+    let file = source.join("file");
+    tree::write_random(&file, 2 << 20, &mut Random::seeded(68));
+    let put = |name: &str| lab.run_cp(["--json".into(), OsString::from(&file), far(&format!("any:{name}"))]);
+    let refused = put("x").expect(2);
+    assert!(refused.stderr.contains("any:x: there is no list of places on that machine"), "{refused}");
+
+    list_places(&lab, &[one, two]);
+    let first = put("x").expect(0);
+    assert_eq!(chosen(&first), format!("any:x is {}: most room is there", two.join("x").display()), "{first}");
+    assert_eq!(tree::hash(&two.join("x")), tree::hash(&file));
+    // What is there already is where it goes again, though there is less room.
+    fs::write(one.join("y"), "old").unwrap();
+    let again = put("y").expect(0);
+    assert_eq!(chosen(&again), format!("any:y is {}: it is there already", one.join("y").display()), "{again}");
+    assert_eq!(tree::hash(&one.join("y")), tree::hash(&file));
+    assert!(!two.join("y").exists(), "a second copy");
+    for name in ["x", "y"] {
+        lab.run_cp([far(&format!("any:{name}")), back.join(name).into()]).expect(0);
+        assert_eq!(tree::hash(&back.join(name)), tree::hash(&file), "{name}");
+    }
+    let missing = lab.run_cp([far("any:nothing"), back.clone().into()]).expect(1);
+    assert!(missing.stderr.contains("any:nothing: No such file"), "{missing}");
+
+    fs::write(one.join("x"), "another").unwrap();
+    for run in [put("x"), lab.run_cp([far("any:x"), back.clone().into()])] {
+        let run = run.expect(2);
+        assert!([one, two].iter().all(|place| run.stderr.contains(place.join("x").to_str().unwrap())), "{run}");
+    }
+    let outside = put("../../x").expect(2);
+    assert!(outside.stderr.contains("no .."), "{outside}");
+}
+
+#[test]
+fn a_copy_that_was_killed_goes_on_in_the_place_that_was_chosen() {
+    let Some(lab) = Lab::open() else { return };
+    let (first, other) = (Tmpfs::mount(&lab.place("first"), "64m"), Tmpfs::mount(&lab.place("other"), "48m"));
+    list_places(&lab, &[other.path(), first.path()]);
+    let file = lab.place("source").join("file");
+    tree::write_random(&file, 16 << 20, &mut Random::seeded(69));
+    lab.limit("60mbit");
+    let before = lab.bytes_carried();
+    let mut running = Running::start(lab.cp([OsString::from(&file), far("any:big")]));
+    assert!(eventually(PATIENCE, || lab.bytes_carried() - before > 6 << 20), "nothing arrives");
+    assert!(running.runs(), "it was over too soon");
+    running.signal(Signal::KILL);
+    running.wait(Duration::from_secs(30));
+    lab.assert_no_process_left(Duration::from_secs(30));
+    assert!(!first.path().join("big").exists() && tree::names(other.path()).is_empty());
+    // By room alone it would be the other one now.
+    first.resize("40m");
+    let done = lab.run_cp(["--json".into(), OsString::from(&file), far("any:big")]).expect(0);
+    assert!(chosen(&done).ends_with("it is there already"), "{done}");
+    assert!(done.event("summary")["bytes_resumed"].as_u64() > Some(1 << 20), "{done}");
+    assert_eq!(tree::hash(&first.path().join("big")), tree::hash(&file));
+    assert!(tree::names(other.path()).is_empty());
+}
+
+#[test]
+fn a_fleet_says_which_place_each_server_has_chosen() {
+    let Some(lab) = Lab::open() else { return };
+    let place = lab.place("place");
+    list_places(&lab, &[&lab.scratch().join("no/such"), &place]);
+    let source = lab.place("data");
+    for at in 0..4 {
+        tree::write_random(&source.join(format!("file{at}")), 1 << 20, &mut Random::seeded(70 + at));
+    }
+    let fleet = |what: &str, words: &[&str]| {
+        let mut command = lab.haul(&lab.near);
+        command.args(["fleet", what, "--json", "-F"]).arg(lab.ssh_config()).args(words);
+        Running::start(command).wait(PATIENCE).expect(0)
+    };
+    let logs = lab.place("logs");
+    let (source_text, logs_text) = (source.to_str().unwrap(), logs.to_str().unwrap());
+    let put = fleet("put", &["-H", "far,far6", "--log", logs_text, "-r", source_text, "any:results"]);
+    tree::assert_same(&source, &place.join("results/data"), Exactness::Content);
+    let told = format!("any:results is {}: ", place.join("results").display());
+    assert!(put.event("note")["member"].as_str().is_some_and(|member| member.starts_with("far")), "{put}");
+    assert!(chosen(&put).starts_with(&told), "{put}");
+    for member in ["member-00001.jsonl", "member-00002.jsonl"] {
+        let log = fs::read_to_string(logs.join("job-00001").join(member)).unwrap();
+        assert!(log.lines().any(|line| line.contains("\"note\"") && line.contains(&told)), "{member}: {log}");
+    }
+    let back = lab.place("back");
+    fleet("get", &["-H", "far", "-r", "any:results/data", back.to_str().unwrap()]);
+    tree::assert_same(&source, &back.join("data"), Exactness::Content);
+    let status = fleet("status", &["-H", "far:any:"]);
+    assert!(String::from_utf8_lossy(&status.stdout).contains(place.to_str().unwrap()), "{status}");
 }

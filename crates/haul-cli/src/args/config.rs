@@ -9,6 +9,8 @@ use clap::{Args, Subcommand};
 /// letters first, then `[defaults]`. Keys are long options of `haul cp` without their dashes; `haul perf` and `haul pipe` take those that they have. How a host is logged in to (user, port, key, jump host) is the business
 /// of ssh_config(5).
 ///
+/// `places`, above the first table, is about this machine as others see it: where it stores what they send to `any:NAME`.
+///
 /// Nobody else may be able to write to the file: it can name programs to run.
 #[derive(Debug, Args)]
 #[command(after_help = CONFIG_AFTER_HELP, args_conflicts_with_subcommands = true)]
@@ -31,6 +33,8 @@ const CONFIG_AFTER_HELP: &str = "\
 Keys: remote-haul, bootstrap, transport, relay, udp-port, mode, limit, paths, dead-after, reconnect, retries, on-success, on-failure.
 
 Example of a file:
+  places = [\"/scratch/me\", \"ram:\", \"gfarm:/home/me\"]
+
   [defaults]
   on-failure = \"mail -s \\\"copy to $HAUL_TARGET: $HAUL_STATUS\\\" me </dev/null\"
 

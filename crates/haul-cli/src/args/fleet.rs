@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use haul::ControllerChoice;
+use haul::{ControllerChoice, TransportConfig};
 use haul_fleet::Way;
 use haul_peer::Moment;
-use haul_units::BitRate;
+use haul_units::{BitRate, Bytes};
 
 use super::cp::mode_help;
 use super::mode::ModeParser;
@@ -71,7 +71,7 @@ pub struct FleetGetArgs {
 
 /// Copy from this machine to the servers, spread over them
 ///
-/// TARGET is a directory on the servers, made where its parent is there; a relative path begins at the home directory. Directories are made on all servers, each file on as many as there are to be replicas.
+/// TARGET is a directory on the servers, made where its parent is there; a relative path begins at the home directory. Directories are made on all servers, each file on as many as there are to be replicas. `any:NAME` leaves it to each server where NAME is to be.
 /// What a server has already, with the same size and modification time, counts after an interrupted job and with --update or --skip-same.
 #[derive(Debug, Args)]
 #[command(override_usage = "haul fleet put [OPTIONS] <-H HOSTS|--name NAME> SOURCE... TARGET", after_help = AFTER_HELP)]
@@ -210,6 +210,12 @@ pub struct HostsArgs {
     /// UDP port or ports for the data, where a firewall opens only those
     #[arg(long, value_name = "PORT[-PORT]")]
     pub udp_port: Option<PortRange>,
+    /// The largest packet to send and to take, in bytes behind the UDP header; without it the largest that gets through is found, up to 8972
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1200..=65507))]
+    pub max_packet: Option<u16>,
+    /// Memory of this machine for each connection, at most: for what has come and is not written, and for what was sent and is not acknowledged; 2 MiB (two blocks) and more [default: 1 GiB]
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    pub memory: Option<Bytes>,
     /// Directory of the identity key and the known hosts, for haul:// servers
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
@@ -300,7 +306,22 @@ impl JobArgs {
     }
 }
 
+/// One block of content is written while another one comes.
+const LEAST_MEMORY: Bytes = Bytes::mib(2);
+
+fn memory(text: &str) -> Result<Bytes, String> {
+    let memory: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    if memory < LEAST_MEMORY { Err(format!("at least {LEAST_MEMORY} are needed")) } else { Ok(memory) }
+}
+
 impl HostsArgs {
+    /// How connections to them behave, but for the mode.
+    pub fn transport(&self) -> TransportConfig {
+        let usual = TransportConfig { idle_timeout: self.silence.timeout(), ..TransportConfig::default() };
+        let (max_packet, memory) = (self.max_packet.unwrap_or(usual.max_packet), self.memory.unwrap_or(usual.memory));
+        TransportConfig { max_packet, memory, ..usual }
+    }
+
     /// How long a server may take to come up.
     pub const fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout)
@@ -315,3 +336,28 @@ Examples:
   haul fleet up --name store -H 'store[01-13]'             log in once; then get, put and status with --name store
 
 Exit status: 0 all copied and verified as asked, 1 some files were not, 2 wrong usage or failure, 130 interrupted.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        hosts: HostsArgs,
+    }
+
+    #[test]
+    fn words_of_the_transport_are_what_connections_get() {
+        let line = |words: &[&str]| <Line as clap::Parser>::try_parse_from([&["haul"], words].concat());
+        let transport = |words: &[&str]| line(words).expect("sound").hosts.transport();
+        let (usual, told) = (transport(&[]), transport(&["--max-packet", "1472", "--memory", "64M", "--dead-after", "30"]));
+        let defaults = TransportConfig::default();
+        assert_eq!((usual.max_packet, usual.memory), (defaults.max_packet, defaults.memory));
+        assert_eq!((told.max_packet, told.memory, told.idle_timeout), (1472, Bytes::mib(64), Duration::from_secs(30)));
+        for wrong in [["--max-packet", "1199"], ["--max-packet", "65508"], ["--memory", "1M"], ["--memory", "much"]] {
+            assert!(line(&wrong).is_err(), "{wrong:?}");
+        }
+        assert!(line(&["--memory", "1M"]).expect_err("too little").to_string().contains("at least 2.00 MiB are needed"));
+    }
+}

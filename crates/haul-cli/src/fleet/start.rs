@@ -62,7 +62,7 @@ pub fn hosts_spec(hosts: &HostsArgs) -> Result<StartSpec, Failure> {
         udp_port: hosts.udp_port,
         state: hosts.state.clone(),
         dial_out: hosts.dial_out,
-        transport: TransportConfig { idle_timeout: hosts.silence.timeout(), ..TransportConfig::default() },
+        transport: hosts.transport(),
         ..StartSpec::new(list)
     })
 }

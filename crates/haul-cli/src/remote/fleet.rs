@@ -9,11 +9,12 @@ use std::process::Command;
 
 use clap::ValueEnum as _;
 use haul_files::Cancel;
-use haul_fleet::{Invitation, Summons};
+use haul_fleet::{Invitation, Service, Summons};
 use haul_peer::greeting_in;
 use haul_serve::{Confined, Errand};
 
 use crate::args::{ErrandArg, RemoteArgs};
+use crate::config;
 use crate::exit::{Exit, Failure};
 
 /// What a fleet wants of this process; nothing if no fleet does.
@@ -40,7 +41,8 @@ fn serve(args: &RemoteArgs, invitation: &Invitation) -> Exit {
     let served = match Confined::new(&args.bounds()) {
         Ok(confined) => {
             confined.lock_in();
-            invitation.serve(&confined.access(), confined.refuses(Errand::Cp).as_ref(), &mut out, &Cancel::new())
+            let service = Service::new(confined.access(), config::places(), confined.refuses(Errand::Cp));
+            invitation.serve(service, &mut out, &Cancel::new())
         }
         Err(failure) => {
             invitation.refuse(&Failure::from(failure).into(), &mut out);

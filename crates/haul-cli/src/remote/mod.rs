@@ -25,7 +25,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::args::RemoteArgs;
 use crate::exit::{Exit, Failure, SAME_VERSION};
 use crate::output::ProxyReport;
-use crate::{logging, perf};
+use crate::{config, logging, perf};
 
 /// What still hangs when everything has been told to end gets this long.
 const LAST: Duration = Duration::from_secs(1);
@@ -108,7 +108,7 @@ fn serve(far: &FarSide, confined: Confined, has_greeting: bool) -> Exit {
     end_with_stdin(far.clone(), has_greeting);
     let ports = far.ports();
     let side = far.clone();
-    let service = Service::new(confined.access(), confined.refuses(Errand::Cp));
+    let service = Service::new(confined.access(), config::places(), confined.refuses(Errand::Cp));
     let served = far.serve(move |connection, cancel| match errand(&connection) {
         Errand::Cp => service.serve_at(&side, connection, cancel),
         errand if side.is_of_client(&connection) => serve_one(connection, errand, ports.clone(), &confined, cancel),

@@ -171,6 +171,44 @@ fn one_file_has_one_row_and_several_have_two() {
     }
 }
 
+/// Where a server's row begins, however much of its name has room.
+const SERVER: &str = "st";
+
+#[test]
+fn a_row_of_a_fleet_is_one_row_on_any_terminal_and_names_keep_both_ends() {
+    let long = "storage-numbe..e.example.org";
+    for (columns, server, has_file) in [(120, long, true), (80, long, false), (40, "storage..mple.org", false)] {
+        let (server_place, client) = (Bench::new(), Bench::new());
+        let root = format!("home={}:rw", server_place.path("home").display());
+        let daemon = Daemon::start(&server_place, &client, &[root]);
+        let name = "a-measurement-of-the-third-of-december-in-all-its-length-and-more.h5";
+        for dir in ["home/one", "home/two"] {
+            let path = server_place.file(&format!("{dir}/{name}"), 8 << 20);
+            let time = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
+            File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+        }
+        let entry = |dir: &str| format!("{} name=storage-number-{dir}.example.org\n", daemon.url(&format!("home/{dir}")));
+        std::fs::write(client.path("hosts"), entry("one") + &entry("two")).unwrap();
+        let mut terminal = Terminal::start(&client, &["fleet", "get", "-H", "@hosts", "-l", "24M", name, "got"], columns);
+        let (mut most, mut seen, mut cut) = (0, false, false);
+        while terminal.shows_more() {
+            let rows = terminal.rows();
+            let shown = |what: &str| rows.iter().filter(|row| row.starts_with(what)).count();
+            // Besides these there is the row of all; what wraps makes one more.
+            let drawn = rows.iter().filter(|row| !row.trim().is_empty() && row.trim_end() != PROMPT).count();
+            assert!(shown(SERVER) == 0 || drawn <= shown(SERVER) + 1, "{columns} columns: {rows:#?}");
+            most = most.max(shown(SERVER));
+            seen |= rows.iter().any(|row| row.starts_with(server) && row.contains("  busy") && row.contains("bit/s"));
+            cut |= rows.iter().any(|row| row.starts_with(server) && row.contains("  a-") && row.trim_end().ends_with("more.h5"));
+        }
+        let left = terminal.rows().iter().any(|row| row.contains("  servers "));
+        assert!(seen && most == 2 && !left, "{columns} columns, {most} rows: {}", terminal.text());
+        assert_eq!(cut, has_file, "{columns} columns");
+        let (status, lines) = terminal.ended();
+        assert_eq!(status.code(), Some(0), "{lines:#?}");
+    }
+}
+
 #[test]
 fn content_for_standard_output_has_no_bar_in_its_midst() {
     let (server, client, daemon) = slow_copy();

@@ -107,6 +107,12 @@ impl<'a, B> Desk<'a, B> {
         true
     }
 
+    /// A member has a word on the job.
+    pub(super) fn note(&self, at: usize, note: &haul_files::Note) {
+        let member = self.supplies.get(at).map(|supply| &*supply.name);
+        self.observer.event(&JobEvent::Note { member, note });
+    }
+
     /// A member's session has ended, which it should not yet.
     pub(super) fn over(&mut self, at: usize, result: Result<(), CopyError>) -> Result<bool, GetError> {
         let Some(supply) = self.supplies.get_mut(at) else { return Ok(false) };
@@ -199,7 +205,7 @@ impl Observer for Local<'_> {
                 self.observer.event(&JobEvent::Kept { files, bytes });
             }
             haul_files::Event::Problem(problem) => self.observer.event(&JobEvent::Problem(problem)),
-            haul_files::Event::Note(note) => self.observer.event(&JobEvent::Note(note)),
+            haul_files::Event::Note(note) => self.observer.event(&JobEvent::Note { member: None, note }),
             _ => {}
         }
     }

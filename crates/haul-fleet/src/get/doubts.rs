@@ -9,7 +9,6 @@ use super::error::{GetError, Here};
 use super::job::ReplicasBy;
 use super::merge::Tree;
 use super::news::{News, Said};
-use crate::observe::JobEvent;
 
 /// Files asked for in one message: each is 10 bytes at most.
 const AT_ONCE: usize = 1 << 16;
@@ -56,7 +55,7 @@ pub(super) fn settle<B>(desk: &mut Desk<'_, B>, tree: &mut Tree) -> Result<(), G
                     said.entry(node).or_default().insert(at as u16, digest.hash);
                 }
             }
-            Said::Note(note) => desk.observer.event(&JobEvent::Note(&note)),
+            Said::Note(note) => desk.note(at, &note),
             _ => {
                 desk.down(at, "it says what it was not asked");
             }

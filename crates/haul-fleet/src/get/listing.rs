@@ -121,7 +121,7 @@ impl Listing {
                 }
             }
             Said::LeftOut(names) => supply.left_out = names,
-            Said::Note(note) => desk.observer.event(&JobEvent::Note(&note)),
+            Said::Note(note) => desk.note(at, &note),
             Said::Ended(_) | Said::Delivered(_) | Said::Digests(_) => {
                 desk.down(at, "it sends what was not ordered");
                 return Ok(Heard::Gone);

@@ -24,6 +24,7 @@ use super::news::{News, Said};
 use super::receiving::{Receiving, Wants, ended};
 use super::waiting::Waiting;
 use crate::clock;
+use crate::member::load_of;
 use crate::observe::JobEvent;
 
 /// What a member has given to its transport and cannot take back: two blocks there, and one in each of its two readers.
@@ -119,7 +120,8 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
     pub(super) fn up(&mut self, at: usize) {
         let Some(supply) = self.desk.supplies.get(at).filter(|supply| supply.is_up()) else { return };
         let limit = [supply.limit, self.desk.job.limit].into_iter().flatten().min();
-        self.plan.handle_up(ServerId::new(at as u16), ServerProfile { rtt: UNKNOWN_RTT, rate: None, limit }, self.now());
+        let load = (supply.path)().machine.map(load_of);
+        self.plan.handle_up(ServerId::new(at as u16), ServerProfile { rtt: UNKNOWN_RTT, rate: None, limit, load }, self.now());
         self.looks_at = clock::now();
     }
 
@@ -257,7 +259,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
                         self.order_ended(at, end);
                     }
                 }
-                Said::Note(note) => self.desk.observer.event(&JobEvent::Note(&note)),
+                Said::Note(note) => self.desk.note(at, &note),
                 _ => self.down(at, "it says what it was not asked"),
             },
             News::Woken | News::Member(..) => {}

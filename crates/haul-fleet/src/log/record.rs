@@ -115,7 +115,7 @@ pub(super) fn records<'a>(event: &'a JobEvent<'a>) -> Option<(Option<&'a str>, R
         JobEvent::Unfit { member, path, why } => (Some(*member), Record::Unfit { path: shown(path), why: why.to_string() }),
         JobEvent::FileFinished { member, path, size } => (*member, Record::Finished { path: shown(path), size: size.as_u64() }),
         JobEvent::Problem(problem) => (None, Record::Problem { path: problem.path.to_string(), why: problem.why.to_string() }),
-        JobEvent::Note(note) => (None, Record::Note { text: format!("{note:?}") }),
+        JobEvent::Note { member, note } => (*member, Record::Note { text: note.to_string() }),
         JobEvent::Progress(_) => return None,
     })
 }

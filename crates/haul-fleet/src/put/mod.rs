@@ -22,7 +22,7 @@ use haul_peer::chain;
 use haul_units::{BitRate, Bytes, Cancel, Time};
 use rustix::io::Errno;
 
-use crate::member::Member;
+use crate::member::{Member, load_of};
 use crate::observe::{JobEvent, JobObserver, JobReport, MemberReport, MemberState, MemberView, Snapshot};
 use haul_plan::{MAX_REPLICAS, PlacementSettings};
 use share::Shared;
@@ -253,7 +253,7 @@ impl Put<'_> {
                 let due = ready.is_some_and(|(since, _)| now.since(since) >= ROOM + rtt);
                 if ready.is_some() && (free.is_some() || due) {
                     *up = true;
-                    self.shared.up(member, rtt);
+                    self.shared.up(member, rtt, view.machine.map(load_of));
                     self.event(&JobEvent::Up { member: self.name(member), rtt });
                 } else {
                     waiting = true;
@@ -314,8 +314,8 @@ impl Put<'_> {
                 self.event(&JobEvent::Problem(&problem));
                 watch.problem(problem);
             }
-            News::Note(note) => {
-                self.event(&JobEvent::Note(&note));
+            News::Note { member, note } => {
+                self.event(&JobEvent::Note { member: Some(self.name(member)), note: &note });
                 if watch.notes.len() < haul_files::MAX_NOTES && !watch.notes.contains(&note) {
                     watch.notes.push(note);
                 }

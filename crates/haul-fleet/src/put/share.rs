@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use haul_files::store::{FileKind, base_name};
 use haul_files::walk::{self, Found};
 use haul_files::{FileProblem, WirePath};
-use haul_plan::PlacementSettings;
+use haul_plan::{Load, PlacementSettings};
 use haul_units::{Bytes, Time};
 
 use super::state::{Item, News, State};
@@ -48,9 +48,12 @@ impl Shared {
     }
 
     /// A member can be given files.
-    pub fn up(&self, member: usize, rtt: Duration) {
+    pub fn up(&self, member: usize, rtt: Duration, load: Option<Load>) {
         let now = self.now();
         let mut state = self.lock();
+        if let Some(load) = load {
+            state.placement.handle_load(member, load);
+        }
         state.placement.handle_up(member, rtt, now);
         if let Some(seat) = state.seats.get_mut(member) {
             seat.is_up = true;

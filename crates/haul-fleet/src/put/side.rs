@@ -85,7 +85,10 @@ impl Observer for Side {
                 return;
             }
             Event::Problem(problem) => return self.problem(&mut state, problem),
-            Event::Note(note) => return state.news.push(News::Note(note.clone())),
+            Event::Note(note) => {
+                let (member, note) = (self.member, note.clone());
+                return state.news.push(News::Note { member, note });
+            }
             _ => return,
         }
         let (files, bytes) = (seat.arrived.0.saturating_add(seat.kept.0), seat.arrived.1.saturating_add(seat.kept.1));

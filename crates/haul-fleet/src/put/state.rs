@@ -32,7 +32,7 @@ pub(super) enum News {
     Gone { member: usize, path: Vec<u8>, size: Bytes },
     Finished { member: usize, file: u32 },
     Problem(FileProblem),
-    Note(Note),
+    Note { member: usize, note: Note },
 }
 
 pub(super) struct State {

@@ -172,6 +172,8 @@ impl Keep {
             udp_ports: self.spec.udp_port.map(haul_peer::PortRange::ends),
             controller: transport.controller.to_string(),
             dead_after_s: transport.idle_timeout.as_secs(),
+            max_packet: Some(transport.max_packet),
+            memory: Some(transport.memory.as_u64()),
             // Whoever asks may be in another directory.
             state: self.spec.state.as_deref().map(|path| WirePath::from(&*std::path::absolute(path).unwrap_or(path.to_owned()))),
             members,

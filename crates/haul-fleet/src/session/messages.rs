@@ -89,6 +89,12 @@ pub struct Terms {
     pub controller: String,
     /// Silence after which a connection is over, in seconds.
     pub dead_after_s: u64,
+    /// The largest packet, and the memory of a connection; none from a program that does not say.
+    #[serde(default)]
+    pub max_packet: Option<u16>,
+    /// In bytes.
+    #[serde(default)]
+    pub memory: Option<u64>,
     /// Directory of keys for daemons, where it is not the usual one.
     pub state: Option<WirePath>,
     /// Members that are there.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use haul::{Connection, Fingerprint, Identity, TransportConfig};
 use haul_peer::{Connector, DaemonHost, Host, KEEP_ALIVE, PortRange, Tell};
-use haul_units::{BitRate, Cancel};
+use haul_units::{BitRate, Bytes, Cancel};
 
 use super::error::JoinError;
 use super::messages::{Gone, Terms, Ticket, TicketWay};
@@ -39,6 +39,8 @@ impl Visit {
             controller: terms.controller.parse().unwrap_or(usual.controller),
             idle_timeout: Duration::from_secs(terms.dead_after_s.max(1)),
             keep_alive: Some(KEEP_ALIVE),
+            max_packet: terms.max_packet.unwrap_or(usual.max_packet),
+            memory: terms.memory.map_or(usual.memory, Bytes),
             ..usual
         };
         let identity = Identity::generate();

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use haul::{ClientConfig, Connection, Fingerprint, Identity, PeerTrust};
 use haul_copy::Unwelcome;
-use haul_files::Access;
 use haul_peer::{FarSide, FarSideError, Lost, Refusal, chain, race, spawn_apart, to_line};
 use haul_units::{Cancel, PeerText};
 use serde::{Deserialize, Serialize};
@@ -66,8 +65,8 @@ impl Invitation {
     }
 
     /// Is a member until its session is over; says on `out` that it is there. True if it served.
-    pub fn serve(&self, access: &Access, refusal: Option<&Refusal>, out: &mut dyn Write, cancel: &Cancel) -> bool {
-        if let Some(refusal) = refusal {
+    pub fn serve(&self, service: Service, out: &mut dyn Write, cancel: &Cancel) -> bool {
+        if let Some(refusal) = service.refusal() {
             self.refuse(refusal, out);
             return false;
         }
@@ -76,7 +75,6 @@ impl Invitation {
         } else {
             Err(FarSideError::OtherVersion { theirs: self.hello.version.clone() })
         };
-        let service = Service::new(access.clone(), None);
         let served = match terms {
             Ok(_) if self.call.is_empty() => self.listen(service, out, cancel),
             Ok((client, transport)) => {

@@ -46,7 +46,13 @@ fn event<F>(said: &Said<F>) -> Value {
             json!({ "event": "file", "member": member, "path": path.to_string_lossy(), "bytes": size.as_u64() })
         }
         Said::Problem(problem) => copy::problem(problem),
-        Said::Note(note) => copy::note(note),
+        Said::Note { member, note } => {
+            let mut event = copy::note(note);
+            if let Some(member) = member {
+                event["member"] = json!(member);
+            }
+            event
+        }
     }
 }
 

@@ -87,5 +87,10 @@ pub enum Said<F = ()> {
     /// A file that could not be copied.
     Problem(FileProblem),
     /// Something to know.
-    Note(Note),
+    Note {
+        /// Who says it, where it is one server.
+        member: Option<String>,
+        /// What.
+        note: Note,
+    },
 }

@@ -92,7 +92,7 @@ impl<F: Send> JobObserver for JobTally<F> {
                 Said::File { member: member.map(str::to_owned), path: path.to_path_buf(), size: *size }
             }
             JobEvent::Problem(problem) => Said::Problem((*problem).clone()),
-            JobEvent::Note(note) => Said::Note((*note).clone()),
+            JobEvent::Note { member, note } => Said::Note { member: member.map(str::to_owned), note: (*note).clone() },
             _ => return,
         };
         self.say(said);

@@ -13,7 +13,10 @@ use crate::observe::{JobReport, MemberState, MemberView};
 /// The longest name that a column is made wide enough for.
 const WIDEST_NAME: usize = 28;
 
-/// One member in one row; the file's name last, for it may be cut off.
+/// Columns that a row needs behind the member's name for its state and its rate.
+pub const BEHIND_NAME: usize = 2 + 7 + 2 + 12;
+
+/// One member in one row, without its [file](file).
 pub fn member(view: &MemberView, width: usize) -> String {
     let name = elided(&view.name, width);
     let mut parts = vec![format!("{name:width$}  {:>7}  {:>12}", state(view.state), rate(view))];
@@ -25,8 +28,12 @@ pub fn member(view: &MemberView, width: usize) -> String {
         parts.push(format!("disk {} free", Bytes(free)));
     }
     parts.push(view.delivered.to_string());
-    parts.extend(view.file.as_ref().map(|file| WirePath::from(file.as_path()).to_string()));
     parts.join("  ")
+}
+
+/// The file that it is at.
+pub fn file(view: &MemberView) -> Option<String> {
+    view.file.as_ref().map(|file| WirePath::from(file.as_path()).to_string())
 }
 
 /// All members in one line.
@@ -144,8 +151,8 @@ fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
-/// A name in no more than `width` characters: its beginning and its end tell hosts apart.
-fn elided(name: &str, width: usize) -> String {
+/// A name in no more than `width` characters: its beginning and its end tell names apart.
+pub fn elided(name: &str, width: usize) -> String {
     let length = name.chars().count();
     if length <= width {
         return name.to_owned();
@@ -197,15 +204,13 @@ mod tests {
 
     #[test]
     fn a_row_has_what_one_server_does() {
-        assert_eq!(
-            member(&busy(), 6),
-            "node01     busy    100 Mbit/s  RTT 150 ms  loss 0.10 %  cpu 35 %  64.0 MiB  a\\u{1b}[2Jb"
-        );
+        assert_eq!(member(&busy(), 6), "node01     busy    100 Mbit/s  RTT 150 ms  loss 0.10 %  cpu 35 %  64.0 MiB");
+        assert_eq!(file(&busy()).as_deref(), Some("a\\u{1b}[2Jb"));
         let mut writing = busy();
         writing.path.machine = Some(MachineReport { free_bytes: Some(3 << 30), ..MachineReport::default() });
         assert_eq!(
             member(&writing, 6),
-            "node01     busy    100 Mbit/s  RTT 150 ms  loss 0.10 %  cpu 35 %  disk 3.00 GiB free  64.0 MiB  a\\u{1b}[2Jb"
+            "node01     busy    100 Mbit/s  RTT 150 ms  loss 0.10 %  cpu 35 %  disk 3.00 GiB free  64.0 MiB"
         );
         let idle = MemberView { state: MemberState::Idle, file: None, path: PathView::default(), ..busy() };
         assert_eq!(member(&idle, 6), "node01     idle                64.0 MiB");

@@ -1,6 +1,6 @@
 //! The example runs.
 
-#[path = "../../examples/gather.rs"]
+#[path = "../../examples/gather_tree.rs"]
 #[allow(dead_code, reason = "its main is not called")]
 mod gather;
 

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use haul_copy::Places;
 use haul_files::Access;
-use haul_fleet::{Absent, HostSpec, Launcher, Session, Setup, Summons, Way};
+use haul_fleet::{Absent, HostSpec, Launcher, Service, Session, Setup, Summons, Way};
 use haul_peer::{Nobody, Tell};
 use haul_units::Cancel;
 
@@ -124,7 +125,7 @@ fn start_launched(dir: &Path, members: &Mutex<BTreeMap<String, Vec<Started>>>) {
         let (cancel, mut out) = (Cancel::new(), channel.try_clone().expect("a handle"));
         let to_end = cancel.clone();
         let access = Access::Account { home: "/".into() };
-        let thread = thread::spawn(move || invitation.serve(&access, None, &mut out, &to_end));
+        let thread = thread::spawn(move || invitation.serve(Service::new(access, Places::default(), None), &mut out, &to_end));
         members.lock().expect("no panic").entry(name).or_default().push(Started { cancel, thread });
     }
 }

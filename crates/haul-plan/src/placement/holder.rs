@@ -45,6 +45,8 @@ pub(super) struct Holder {
     pub looked: usize,
     /// Gets nothing new before.
     pub rests_until: Time,
+    /// Which part of a processor its machine has for it, as far as was told.
+    pub share: f64,
     /// Bytes per second, of late.
     rate: Option<f64>,
     /// When it was last heard of, or got something to do.
@@ -68,6 +70,7 @@ impl Holder {
             dealt: VecDeque::new(),
             looked: 0,
             rests_until: Time::ZERO,
+            share: 1.0,
             rate: None,
             heard: Time::ZERO,
             counting: None,
@@ -105,7 +108,8 @@ impl Holder {
             return true;
         }
         let ahead = AHEAD + 2 * self.rtt;
-        let most = self.rate.map_or(UNKNOWN, |rate| ((rate * ahead.as_secs_f64()) as u64).max(UNKNOWN / 16));
+        let unknown = (UNKNOWN as f64 * self.share) as u64;
+        let most = self.rate.map_or(unknown, |rate| (rate * ahead.as_secs_f64()) as u64).max(UNKNOWN / 16);
         pause.is_zero() && self.under_way.len() < MAX_FILES && self.outstanding() < most
     }
 

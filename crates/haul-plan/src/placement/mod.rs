@@ -18,6 +18,8 @@ use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Time};
 
+use crate::load::Load;
+
 use holder::Holder;
 
 pub use settings::{MAX_REPLICAS, PlacementPolicy, PlacementSettings};
@@ -114,6 +116,13 @@ impl Placement {
             holder.up(rtt, now);
         }
         self.unstick();
+    }
+
+    /// So busy is a member's machine with other things: what counts until it has been measured.
+    pub fn handle_load(&mut self, member: usize, load: Load) {
+        if let Some(holder) = self.members.get_mut(member) {
+            holder.share = load.share();
+        }
     }
 
     /// So much room a member has at this moment.
@@ -435,12 +444,13 @@ impl Placement {
         }
         let size = self.size(file) as f64;
         let mean = self.mean_rate(now);
-        let seconds = |holder: &Holder| (holder.outstanding() as f64 + size) / holder.rate(now).unwrap_or(mean).max(1.0);
+        let rate = |holder: &Holder| holder.rate(now).unwrap_or(mean * holder.share).max(1.0);
+        let seconds = |holder: &Holder| (holder.outstanding() as f64 + size) / rate(holder);
         let Some(own) = self.members.get(member).map(seconds) else { return false };
         let up = || self.members.iter().filter(|holder| holder.is_up);
         // When all would be done, if work could be divided at will.
         let work: f64 = up().map(|holder| holder.outstanding() as f64).sum::<f64>() + self.missing.0 as f64;
-        let all = work / up().map(|holder| holder.rate(now).unwrap_or(mean)).sum::<f64>().max(1.0);
+        let all = work / up().map(rate).sum::<f64>().max(1.0);
         if own <= all {
             return true;
         }
@@ -449,7 +459,7 @@ impl Placement {
         sooner.count() < self.lacks(file)
     }
 
-    /// What a member is taken for that has not been measured.
+    /// What a member is taken for that has not been measured and is not known to be busy.
     fn mean_rate(&self, now: Time) -> f64 {
         let rates: Vec<f64> = self.members.iter().filter(|holder| holder.is_up).filter_map(|holder| holder.rate(now)).collect();
         if rates.is_empty() { UNKNOWN_BYTES_PER_S } else { rates.iter().sum::<f64>() / rates.len() as f64 }

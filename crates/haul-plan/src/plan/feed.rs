@@ -24,7 +24,8 @@ impl Plan {
     pub(super) fn feed_the_hungriest(&mut self, now: Time) -> bool {
         let (rests, unit) = (!self.settings.pause.is_zero(), self.settings.unit.as_u64());
         let mut hungry: Vec<usize> = (0..self.servers.len()).filter(|at| self.servers[*at].is_hungry(now, rests, unit)).collect();
-        hungry.sort_by(|a, b| self.servers[*a].busy_s().total_cmp(&self.servers[*b].busy_s()));
+        let (busy_s, share) = (|at: usize| self.servers[at].busy_s(), |at: usize| self.servers[at].share);
+        hungry.sort_by(|a, b| busy_s(*a).total_cmp(&busy_s(*b)).then(share(*b).total_cmp(&share(*a))));
         hungry.into_iter().any(|at| match self.settings.policy {
             Policy::Dynamic => self.feed(at, now) || self.end_sooner(at, now),
             Policy::RoundRobin => self.feed_dealt(at, now),

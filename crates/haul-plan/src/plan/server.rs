@@ -8,6 +8,7 @@ use haul_units::Time;
 use super::piece::PieceId;
 use super::settings::ServerProfile;
 use crate::catalogue::{FileId, SetId};
+use crate::load::Load;
 
 /// A server that nobody has measured is taken for one of 1 Gbit/s, the lower end of what haul is made for: too much is mended by taking
 /// from it, too little would leave it without work for a round trip.
@@ -54,6 +55,8 @@ pub(super) struct Server {
     pub dealt: VecDeque<FileId>,
     /// Nothing could be taken from anybody: not tried again before.
     pub retry: Time,
+    /// Which part of a processor its machine has for it, as far as was told: between equals the larger one is asked first.
+    pub share: f64,
     /// Bytes per second.
     rate: f64,
     is_measured: bool,
@@ -80,6 +83,7 @@ impl Server {
             ordered_at: 0,
             dealt: VecDeque::new(),
             retry: Time::ZERO,
+            share: 1.0,
             rate: UNKNOWN_BYTES_PER_S,
             is_measured: false,
             counting: None,
@@ -95,7 +99,10 @@ impl Server {
         self.retry = Time::ZERO;
         self.counting = None;
         if !self.is_measured {
-            self.rate = known.unwrap_or(self.rate).max(1.0);
+            let share = profile.load.map(Load::share);
+            self.share = share.unwrap_or(self.share);
+            let expected = share.map(|share| UNKNOWN_BYTES_PER_S * share);
+            self.rate = known.or(expected).unwrap_or(self.rate).max(1.0);
         }
     }
 

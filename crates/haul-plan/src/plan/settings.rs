@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Time};
 
+use crate::load::Load;
+
 /// How work is dealt out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Policy {
@@ -55,11 +57,13 @@ pub struct ServerProfile {
     pub rate: Option<BitRate>,
     /// No more than this is expected of it. (That it sends no more is its transport's part.)
     pub limit: Option<BitRate>,
+    /// How busy its machine is; counts where nothing else is known.
+    pub load: Option<Load>,
 }
 
 impl ServerProfile {
     /// A server of which only the distance is known.
     pub fn at(rtt: Duration) -> Self {
-        Self { rtt, rate: None, limit: None }
+        Self { rtt, rate: None, limit: None, load: None }
     }
 }

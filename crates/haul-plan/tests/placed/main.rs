@@ -1,6 +1,7 @@
 //! Placements played in virtual time over members drawn from a seed.
 
 mod golden;
+mod loaded;
 mod properties;
 mod times;
 mod world;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use haul_plan::{Placement, PlacementSettings, Task};
+use haul_plan::{Load, Placement, PlacementSettings, Task};
 use haul_units::{Bytes, Time};
 
 /// How often members tell how much they have, and are asked.
@@ -20,11 +20,13 @@ pub struct Site {
     pub dies: Option<Time>,
     /// From then on it is so much slower.
     pub slows: Option<(Time, f64)>,
+    /// What it says of its machine.
+    pub load: Option<Load>,
 }
 
 impl Site {
     pub fn new(rate: f64, rtt: Duration) -> Self {
-        Self { rate, rtt, room: None, dies: None, slows: None }
+        Self { rate, rtt, room: None, dies: None, slows: None, load: None }
     }
 }
 
@@ -62,6 +64,9 @@ pub fn play(settings: PlacementSettings, sites: &[Site], sizes: &[u64], client: 
     let mut now = Time::ZERO;
     for (member, site) in sites.iter().enumerate() {
         placement.handle_up(member, site.rtt, now);
+        if let Some(load) = site.load {
+            placement.handle_load(member, load);
+        }
         if let Some(room) = site.room {
             placement.handle_room(member, Bytes(room));
         }

@@ -5,5 +5,6 @@ mod fast;
 mod golden;
 mod joining;
 mod level;
+mod loaded;
 mod properties;
 mod times;

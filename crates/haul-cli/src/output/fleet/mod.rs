@@ -113,7 +113,10 @@ impl View {
             Said::Down { member, why } => self.above(|| output::print_error(&format!("{member}: {why}; left out from here on"))),
             Said::Absent { untold, .. } => untold.iter().for_each(|failure| self.above(|| output::print_failure(failure))),
             _ if matches!(self, Self::Json(_) | Self::Quiet) => {}
-            Said::Note(note) => self.above(|| output::print_note(&note.to_string())),
+            Said::Note { member, note } => {
+                let from = member.as_deref().map(|member| format!("{member}: ")).unwrap_or_default();
+                self.above(|| output::print_note(&format!("{from}{note}")));
+            }
             Said::Up { .. } | Said::Listed { .. } | Said::Ordered { .. } | Said::File { .. } => self.verbosely(said),
         }
     }

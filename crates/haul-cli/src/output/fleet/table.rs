@@ -19,6 +19,8 @@ const LEFT_FREE: usize = 4;
 const BAR: usize = 16;
 /// Columns where the terminal does not say how wide it is.
 const USUAL_WIDTH: usize = 80;
+/// Of a name so much tells something: less is left out.
+const SHORTEST_NAME: usize = 8;
 /// What stands between the parts of a line.
 const SPACE: &str = "  ";
 /// Rows where the terminal does not say how high it is.
@@ -47,9 +49,10 @@ impl Table {
         }
         let (shown_members, hidden) =
             chosen(&look.job.members, height().unwrap_or(USUAL_HEIGHT).saturating_sub(LEFT_FREE).max(1));
-        let width = text::name_width(look.job.members.iter().map(|member| &*member.name));
         let columns = terminal::width().unwrap_or(USUAL_WIDTH);
-        let row = |member: &MemberView| in_room(&text::member(member, width), columns, member.file.is_some());
+        let names = text::name_width(look.job.members.iter().map(|member| &*member.name));
+        let width = names.min(columns.saturating_sub(text::BEHIND_NAME)).max(1);
+        let row = |member: &MemberView| row(&text::member(member, width), text::file(member).as_deref(), columns);
         let mut lines: Vec<String> = shown_members.into_iter().map(row).collect();
         if hidden > 0 {
             lines.push(format!("and {hidden} more"));
@@ -70,7 +73,7 @@ impl Table {
             look.job.bytes_done.as_u64() as f64 / look.job.bytes.as_u64() as f64
         };
         self.total.set_position((part * STEPS as f64) as u64);
-        self.total.set_message(shown(&in_room(&text::total(look), columns.saturating_sub(BAR + 1), false)));
+        self.total.set_message(shown(&in_room(&text::total(look), columns.saturating_sub(BAR + 1))));
     }
 
     /// Prints something that stays, above the rows.
@@ -111,19 +114,26 @@ const fn interest(state: MemberState) -> u8 {
     }
 }
 
-/// As many parts of a line as there is room for: a number that is cut would be another one. A name at its end may be cut, and is where the rest has room.
-fn in_room(line: &str, room: usize, ends_in_name: bool) -> String {
-    let fits = |text: &str| text.chars().count() <= room;
-    let without_last = |text: &str| text.rsplit_once(SPACE).map(|(before, _)| before.trim_end().to_owned());
-    let mut kept = line.to_owned();
-    while !fits(&kept) {
-        match without_last(&kept) {
-            Some(before) if ends_in_name && kept == line && fits(&before) => return line.chars().take(room).collect(),
-            Some(before) => kept = before,
-            None => break,
+/// What one server does, and its file where that has room, from which the middle may be missing.
+fn row(line: &str, file: Option<&str>, room: usize) -> String {
+    let without = in_room(line, room);
+    let left = room.saturating_sub(without.chars().count() + SPACE.len());
+    match file {
+        Some(file) if without == line && left >= SHORTEST_NAME.min(file.chars().count()) => {
+            format!("{without}{SPACE}{}", text::elided(file, left))
         }
+        _ => without,
     }
-    kept
+}
+
+/// As many parts of a line as there is room for: a number that is cut would be another one.
+fn in_room(line: &str, room: usize) -> String {
+    let mut kept = line;
+    while kept.chars().count() > room {
+        let Some((before, _)) = kept.rsplit_once(SPACE) else { break };
+        kept = before.trim_end();
+    }
+    kept.to_owned()
 }
 
 fn style(template: &str) -> ProgressStyle {
@@ -139,12 +149,15 @@ mod tests {
         let line = "7.86 %  15.0 MiB of 191 MiB  43.1 Mbit/s  files 0/1  servers 2/12";
         let parts: Vec<&str> = line.split(SPACE).collect();
         for room in parts[0].len()..80 {
-            let kept = in_room(line, room, false);
+            let kept = in_room(line, room);
             assert!(kept.len() <= room && parts.join(SPACE).starts_with(&kept), "{room}: {kept}");
             assert!(kept.split(SPACE).zip(&parts).all(|(kept, part)| kept == *part), "{room}: {kept}");
         }
-        assert_eq!(in_room("store    busy  7.00 MiB  results/x", 30, true), "store    busy  7.00 MiB  resul");
-        assert_eq!(in_room("store    busy  7.00 MiB  results/x", 20, true), "store    busy");
+        let told = |room| row("store    busy  7.00 MiB", Some("results/2024/day  7.h5"), room);
+        assert_eq!(told(80), "store    busy  7.00 MiB  results/2024/day  7.h5");
+        assert_eq!(told(37), "store    busy  7.00 MiB  resul.. 7.h5");
+        assert_eq!(told(30), "store    busy  7.00 MiB");
+        assert_eq!(told(20), "store    busy");
     }
 
     #[test]

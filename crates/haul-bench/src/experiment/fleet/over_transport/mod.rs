@@ -22,8 +22,8 @@ use super::paper::START;
 ///
 /// Where it does not end in ten minutes.
 pub fn play(job: &Job, mut look: impl FnMut(&Look)) -> Ended {
-    let mut world = World::new(job);
-    let mut plan = Plan::new(world.catalogue(), Settings { policy: job.policy, ..Settings::default() });
+    let (mut world, catalogue) = World::new(job);
+    let mut plan = Plan::new(catalogue, Settings { policy: job.policy, ..Settings::default() });
     let total = FILE.as_u64() * (job.files * job.servers) as u64;
     let (mut first, mut steady) = (None, None);
     let mut before = vec![0; job.servers];

@@ -34,12 +34,13 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(job: &Job) -> Self {
+    /// And the catalogue of its servers, in which is no file yet.
+    pub fn new(job: &Job) -> (Self, Catalogue) {
         let mut network = Network::new();
         let queue = product(job.client);
         let shared = LinkConfig { rate: job.client, delay: RTT / 2, queue, seed: job.seed, ..LinkConfig::default() };
         let (link, back) = (network.add_link(shared), network.add_link(shared));
-        let ids = servers(job.servers).1;
+        let (catalogue, ids) = servers(job.servers);
         let key = Identity::generate().to_pkcs8().expect("it is ours").to_vec();
         for at in 0..job.servers {
             let line = line(at, job.client);
@@ -51,7 +52,7 @@ impl World {
             network.route(sender(at), receiver(at), &[out, link]);
             network.route(receiver(at), sender(at), &[back, into]);
         }
-        Self {
+        let world = Self {
             network,
             link,
             ids,
@@ -63,12 +64,8 @@ impl World {
             words: vec![None; job.servers],
             noticed: None,
             job: job.clone(),
-        }
-    }
-
-    /// Its servers, and no file yet.
-    pub fn catalogue(&self) -> Catalogue {
-        servers(self.job.servers).0
+        };
+        (world, catalogue)
     }
 
     /// Packets go on until `now`; the plan hears who has come, who has gone, and what has arrived.

@@ -1,6 +1,6 @@
 //! Starts a fleet and fetches a source, parts or replicas of which its members have.
 //!
-//! `cargo run -p haul-fleet --example gather -- WAY HOSTS SOURCE TARGET`, with WAY one of ssh-direct, ssh, mpirun, srun, daemon.
+//! `cargo run -p haul-fleet --example gather_tree -- WAY HOSTS SOURCE TARGET`, with WAY one of ssh-direct, ssh, mpirun, srun, daemon.
 
 use std::error::Error;
 use std::path::Path;
