@@ -84,12 +84,6 @@ impl Running {
         self.wait_until(now() + PATIENCE)?.ok_or_else(|| io::ErrorKind::TimedOut.into())
     }
 
-    /// Whether it has no process under it that it has not waited for: what it did for others is over, and counted as its own. False where the kernel does not tell.
-    pub fn is_alone(&self) -> bool {
-        let pid = self.child.id();
-        std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).is_ok_and(|children| children.trim().is_empty())
-    }
-
     /// What it has printed so far; all of it, once it has ended.
     pub fn stdout(&self) -> String {
         self.output[0].text(self.ended.is_some())

@@ -68,8 +68,6 @@ pub struct Ran {
     pub parts: BTreeMap<String, f64>,
     /// The part of all processors' time that was not idle meanwhile.
     pub machine_busy: Option<f64>,
-    /// Processor time of each server, sshd and logins included.
-    pub server_cpu_s: Vec<Option<f64>>,
     pub client_cpu_s: Option<f64>,
     pub client_memory_bytes: Option<u64>,
 }
@@ -84,13 +82,6 @@ impl Ran {
         let first = self.series.time_of(Bytes(self.series.total().as_u64() / 1000 + 1))? + START;
         let last = self.series.time_of(Bytes(self.series.total().as_u64() / 10 * 9))?;
         (last > first + RTT).then(|| self.series.mean_between(first, last))
-    }
-
-    /// Processor time of all servers together, and of the one that took most; none where one is not known.
-    fn servers_cpu(&self) -> Option<(f64, f64)> {
-        let known: Vec<f64> = self.server_cpu_s.iter().copied().collect::<Option<_>>()?;
-        let most = known.iter().copied().reduce(f64::max)?;
-        Some((known.iter().sum(), most))
     }
 
     /// From the command to where four fifths of the link are used over a round trip.
@@ -190,8 +181,6 @@ fn jobs(size: Size, files: usize, whole: &[&Ran]) -> Table {
         "link after 10 RTT [Mbit/s]",
         "until 80 % [s]",
         "machine busy [%]",
-        "servers cpu [s]",
-        "most of one [s]",
         "client cpu [s]",
         "client memory [MB]",
     ];
@@ -208,8 +197,6 @@ fn jobs(size: Size, files: usize, whole: &[&Ran]) -> Table {
             run.after_start().map_or_else(|| "-".to_owned(), mbps),
             print(run.until_four_fifths()),
             run.machine_busy.map_or_else(|| "-".to_owned(), |busy| format!("{:.0}", busy * 100.0)),
-            print(run.servers_cpu().map(|(all, _)| all)),
-            run.servers_cpu().map_or_else(|| "-".to_owned(), |(_, most)| format!("{most:.2}")),
             print(run.client_cpu_s),
             print(run.client_memory_bytes.map(|bytes| bytes as f64 / 1e6)),
         ]);
@@ -303,38 +290,6 @@ fn charts(size: Size, whole: &[&Ran], ran: &[&Ran]) -> Vec<(String, Figure)> {
 mod tests {
     use super::*;
 
-    fn ran(size: Size, series: Series) -> Ran {
-        Ran {
-            who: "somebody",
-            servers: SERVERS,
-            size,
-            set: OWN,
-            fate: String::new(),
-            seconds: 26.0,
-            payload_bytes: series.total().as_u64(),
-            series,
-            members: BTreeMap::new(),
-            parts: BTreeMap::new(),
-            machine_busy: None,
-            server_cpu_s: Vec::new(),
-            client_cpu_s: None,
-            client_memory_bytes: None,
-        }
-    }
-
-    #[test]
-    fn processor_time_is_told_where_that_of_all_servers_is_known() {
-        let told = |server_cpu_s: Vec<Option<f64>>| {
-            let run = Ran { server_cpu_s, ..ran(Size::Hundredth, Series::default()) };
-            let table = jobs(Size::Hundredth, 1, &[&run]);
-            let column = |name: &str| table.columns.iter().position(|column| column == name).expect("a column");
-            [column("servers cpu [s]"), column("most of one [s]")].map(|at| table.rows[0][at].clone())
-        };
-        assert_eq!(told(vec![Some(0.5), Some(1.25)]), ["1.8", "1.25"]);
-        assert_eq!(told(vec![Some(0.5), None]), ["-", "-"], "one was killed");
-        assert_eq!(told(Vec::new()), ["-", "-"]);
-    }
-
     #[test]
     fn logging_in_is_no_part_of_the_ten_round_trips() {
         let mut series = Series::default();
@@ -350,7 +305,21 @@ mod tests {
             };
             series.push(Duration::from_millis(tenth * 100), Bytes(bytes));
         }
-        let run = ran(size, series);
+        let run = Ran {
+            who: "somebody",
+            servers: SERVERS,
+            size,
+            set: OWN,
+            fate: String::new(),
+            seconds: 26.0,
+            payload_bytes: series.total().as_u64(),
+            series,
+            members: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            machine_busy: None,
+            client_cpu_s: None,
+            client_memory_bytes: None,
+        };
         let rate = run.after_start().expect("long enough");
         assert!((99e6..=100.1e6).contains(&(rate.as_bps() as f64)), "{rate}");
         // The time from the command is told apart.

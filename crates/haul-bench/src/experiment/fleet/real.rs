@@ -18,8 +18,6 @@ use crate::experiment::{Ground, Report, Scale};
 const SSH_PORT: u16 = 2222;
 
 const FILE: Bytes = Bytes(12_500_000);
-/// What serves a client that has ended may take so long to end.
-const REST: Duration = Duration::from_secs(5);
 /// A run that takes so much longer than its link needs has failed.
 const PATIENCE: u32 = 20;
 
@@ -245,7 +243,6 @@ impl Scene {
                 return Err(MeasureError::Ended { who: who.name(), status: ended.status, said: client.last_words() });
             }
         }
-        let server_cpu_s = self.end_servers(servers);
         self.check(servers)?;
         let told = Told::of(&clients[0].stdout());
         let usage = |of: fn(&Usage) -> Option<f64>| ended.iter().map(|ended| of(&ended.usage)).sum::<Option<f64>>();
@@ -261,27 +258,9 @@ impl Scene {
             members: told.members,
             parts: told.parts,
             machine_busy,
-            server_cpu_s,
             client_cpu_s: usage(|usage| Some(usage.cpu?.as_secs_f64())),
             client_memory_bytes: usage(|usage| Some(usage.memory?.as_u64() as f64)).map(|bytes| bytes as u64),
         })
-    }
-
-    /// Ends what runs on the servers of the job, once it rests, and says what each has used, sshd and logins included; nothing of one that was killed or does not come to rest.
-    fn end_servers(&mut self, servers: usize) -> Vec<Option<f64>> {
-        let limit = now() + REST;
-        let was_killed = self.turn.fate == Fate::Dies;
-        let mut used = Vec::new();
-        for (at, running) in self.servers.iter_mut().enumerate().take(servers) {
-            while !running.iter().all(Running::is_alone) && now() < limit {
-                std::thread::park_timeout(LOOK);
-            }
-            let rests = running.iter().all(Running::is_alone) && !(was_killed && at == 0);
-            let ended = running.iter_mut().map(|one| one.end(Signal::TERM).ok()?.usage.cpu);
-            let cpu = ended.sum::<Option<Duration>>();
-            used.push(cpu.filter(|_| rests).map(|cpu| cpu.as_secs_f64()));
-        }
-        used
     }
 
     fn befall(&mut self, fate: Fate) -> Result<(), MeasureError> {
