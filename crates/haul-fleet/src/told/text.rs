@@ -16,7 +16,7 @@ const WIDEST_NAME: usize = 28;
 /// Columns that a row needs behind the member's name for its state and its rate.
 pub const BEHIND_NAME: usize = 2 + 7 + 2 + 12;
 
-/// One member in one row, without its [file](file).
+/// One member in one row, without its file (`file`).
 pub fn member(view: &MemberView, width: usize) -> String {
     let name = elided(&view.name, width);
     let mut parts = vec![format!("{name:width$}  {:>7}  {:>12}", state(view.state), rate(view))];
