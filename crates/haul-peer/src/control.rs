@@ -54,14 +54,12 @@ pub struct Farewell {
 }
 
 impl Farewell {
-    /// Waits for the client to close; one that does not is cut off, and so are all when there is no time left.
+    /// Waits until the client has heard the last words, as long as it is there, and then for it to close; one that does not is cut off, and so are all when there is no time left.
     pub fn part(self, hurry: &Cancel) {
         let (connection, control_out) = (self.connection.clone(), self.control_out);
-        let farewell = move || {
-            let _ = control_out.see_off();
-            connection.closed();
-        };
-        parting::wait_for(farewell, hurry);
+        let hears = move || drop(control_out.see_off());
+        let goes = move || drop(connection.closed());
+        parting::wait_until_heard(hears, goes, hurry);
         self.connection.close(self.code, &self.reason);
     }
 }
