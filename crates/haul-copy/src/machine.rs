@@ -41,12 +41,15 @@ pub struct MachineReport {
 pub struct MachineWatch {
     at: Instant,
     ticks: u64,
+    /// The limits of a process group are read from files: once.
+    processors: u32,
 }
 
 impl MachineWatch {
     /// From now on.
     pub fn start() -> Self {
-        Self { at: clock::now(), ticks: ticks().unwrap_or(0) }
+        let processors = thread::available_parallelism().map_or(0, |number| u32::try_from(number.get()).unwrap_or(u32::MAX));
+        Self { at: clock::now(), ticks: ticks().unwrap_or(0), processors }
     }
 
     /// How it does since the last report; zero for what the system does not tell.
@@ -62,7 +65,7 @@ impl MachineWatch {
             memory_bytes: pages.saturating_mul(PAGE_BYTES),
             disk_read_bytes: moved(&io, "read_bytes:"),
             disk_written_bytes: moved(&io, "write_bytes:"),
-            processors: thread::available_parallelism().map_or(0, |number| u32::try_from(number.get()).unwrap_or(u32::MAX)),
+            processors: self.processors,
             load1: read("/proc/loadavg").and_then(|text| nth(&text, 0)).unwrap_or(0.0),
             free_bytes: space.map(|space| space.free.as_u64()),
             total_bytes: space.map(|space| space.total.as_u64()),

@@ -17,17 +17,7 @@ const LOOK: Duration = Duration::from_millis(20);
 ///
 /// Whoever then closes the connection ends the thread too.
 pub fn wait_for(farewell: impl FnOnce() + Send + 'static, hurry: &Cancel) {
-    let (parted, when_parted) = mpsc::channel();
-    thread::spawn(move || {
-        farewell();
-        let _ = parted.send(());
-    });
-    let deadline = clock::now() + PATIENCE;
-    while when_parted.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-        if hurry.is_cancelled() || clock::now() > deadline {
-            break;
-        }
-    }
+    until_heard(|| {}, farewell, hurry, PATIENCE);
 }
 
 /// Waits until the peer has heard the last words, which `hears` does as long as there is a connection: it may be behind an outage, and would take the end of the connection for the end of what it does. Then, for

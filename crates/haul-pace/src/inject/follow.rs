@@ -4,14 +4,14 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use haul_netdev::ethernet::on_line;
+use haul_netdev::netlink::{DUMP, Netlink, attributes};
 use haul_units::{BitRate, Bytes, Cancel, Network};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with};
+use rustix::net::netlink::SOCK_DIAG;
 
 use crate::of_window;
 
@@ -20,11 +20,11 @@ pub type Target = Arc<AtomicU64>;
 
 /// Asks until it is cancelled, in the network namespace of the calling thread.
 pub fn follow(targets: Vec<(Network, Target)>, cancel: Cancel) -> io::Result<()> {
-    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG))?;
+    let mut kernel = Netlink::open(Some(SOCK_DIAG))?;
     let body = move || {
         while !cancel.is_cancelled() {
             // A kernel that does not answer for once is asked again: what was last known holds.
-            if let Ok(connections) = connections(&socket) {
+            if let Ok(connections) = connections(&mut kernel) {
                 tell(&targets, &connections);
             }
             pause(EVERY);
@@ -67,39 +67,15 @@ impl Sending {
 }
 
 /// All of TCP in the namespace that send.
-fn connections(socket: &OwnedFd) -> io::Result<Vec<Sending>> {
+fn connections(kernel: &mut Netlink) -> io::Result<Vec<Sending>> {
     let mut sending = Vec::new();
     for family in [AF_INET, AF_INET6] {
-        let mut message = Vec::with_capacity(REQUEST_BYTES);
-        message.extend((REQUEST_BYTES as u32).to_ne_bytes());
-        message.extend(BY_FAMILY.to_ne_bytes());
-        message.extend(DUMP.to_ne_bytes());
-        message.extend([0; 8]);
-        message.extend([family, TCP, WITH_INFO, 0]);
-        message.extend(STATES.to_ne_bytes());
-        message.resize(REQUEST_BYTES, 0);
-        send(socket, &message, SendFlags::empty())?;
-        answers(socket, &mut sending)?;
+        let mut request = vec![family, TCP, WITH_INFO, 0];
+        request.extend(STATES.to_ne_bytes());
+        request.resize(REQUEST_BYTES, 0);
+        kernel.ask(BY_FAMILY, DUMP, &request, |answer| sending.extend(decode(answer)))?;
     }
     Ok(sending)
-}
-
-fn answers(socket: &OwnedFd, sending: &mut Vec<Sending>) -> io::Result<()> {
-    let mut buffer = vec![0; 64 << 10];
-    loop {
-        let (length, _) = recv(socket, &mut buffer[..], RecvFlags::empty())?;
-        let mut rest = buffer.get(..length).unwrap_or_default();
-        while let Some((&[a, b, c, d, e, f], _)) = rest.split_first_chunk() {
-            let length = u32::from_ne_bytes([a, b, c, d]) as usize;
-            let Some(body) = rest.get(HEADER..length) else { return Err(io::ErrorKind::InvalidData.into()) };
-            match (u16::from_ne_bytes([e, f]), body.first_chunk()) {
-                (DONE, _) => return Ok(()),
-                (ERROR, Some(code)) => return Err(io::Error::from_raw_os_error(-i32::from_ne_bytes(*code))),
-                _ => sending.extend(decode(body)),
-            }
-            rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-        }
-    }
 }
 
 /// `struct inet_diag_msg` and its attributes; none where nothing is on the way.
@@ -109,16 +85,8 @@ fn decode(body: &[u8]) -> Option<Sending> {
         AF_INET => IpAddr::from(<[u8; 4]>::try_from(peer.get(..4)?).ok()?),
         _ => IpAddr::from(<[u8; 16]>::try_from(peer).ok()?).to_canonical(),
     };
-    let mut rest = body.get(ABOUT..)?;
-    loop {
-        let (&[a, b, c, d], _) = rest.split_first_chunk()?;
-        let length = usize::from(u16::from_ne_bytes([a, b]));
-        let value = rest.get(4..length)?;
-        if u16::from_ne_bytes([c, d]) == INFO {
-            return of_info(peer, value);
-        }
-        rest = rest.get(length.next_multiple_of(4)..)?;
-    }
+    let (_, info) = attributes(body.get(ABOUT..)?).find(|(kind, _)| *kind == INFO)?;
+    of_info(peer, info)
 }
 
 /// `struct tcp_info`.
@@ -151,13 +119,8 @@ const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 const TCP: u8 = 6;
 const BY_FAMILY: u16 = 20;
-/// A request for all.
-const DUMP: u16 = 0x301;
-const ERROR: u16 = 2;
-const DONE: u16 = 3;
-/// `struct nlmsghdr`, and that with `struct inet_diag_req_v2`.
-const HEADER: usize = 16;
-const REQUEST_BYTES: usize = HEADER + 56;
+/// `struct inet_diag_req_v2`.
+const REQUEST_BYTES: usize = 56;
 /// ESTABLISHED, FIN_WAIT1, CLOSE_WAIT, LAST_ACK.
 const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 8 | 1 << 9;
 const WITH_INFO: u8 = 1 << (INFO - 1);
@@ -206,13 +169,12 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let _far = listener.accept().unwrap();
-        let socket =
-            socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG)).unwrap();
+        let mut kernel = Netlink::open(Some(SOCK_DIAG)).unwrap();
         near.set_nonblocking(true).unwrap();
         let much = vec![0; 65_536];
         let found = (0..1000).any(|_| {
             while near.write(&much).is_ok() {}
-            let sending = connections(&socket).unwrap();
+            let sending = connections(&mut kernel).unwrap();
             sending
                 .iter()
                 .any(|one| one.peer.is_loopback() && one.window_pkts >= 2 && one.packet > Bytes(500) && !one.shortest.is_zero())

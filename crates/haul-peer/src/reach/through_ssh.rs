@@ -111,8 +111,8 @@ impl Connector {
         addresses: &[SocketAddr],
     ) -> Around {
         let may = |carriage| matches!(self.ssh.carriage, Carriage::Auto) || self.ssh.carriage == carriage;
-        let port = remote.tcp.as_ref().filter(|_| may(Carriage::Tcp)).and_then(|of_tcp| Some((of_tcp.port, of_tcp.name()?)));
-        let tcp = port.map(|(port, name)| {
+        let listener = remote.tcp.as_ref().and_then(|of_tcp| Some((of_tcp.port, of_tcp.name()?)));
+        let tcp = listener.filter(|_| may(Carriage::Tcp)).map(|(port, name)| {
             let to: Vec<_> = addresses.iter().map(|address| SocketAddr::new(address.ip(), port)).collect();
             let (at, carrier) = endpoint.carry(to.first().copied());
             TcpWay { carrier, at, to, name, bind: self.bind, renames: None }
@@ -124,8 +124,7 @@ impl Connector {
         });
         let meets = remote.meets && channel.is_some() && self.ssh.carriage == Carriage::Auto;
         let relay = if meets { self.by_relay(endpoint) } else { None };
-        let of_tcp = remote.tcp.as_ref().filter(|_| channel.is_some());
-        let logins = of_tcp.and_then(|of_tcp| Some((of_tcp.port, of_tcp.name()?))).map(|(port, name)| {
+        let logins = listener.filter(|_| channel.is_some()).map(|(port, name)| {
             let (at, carrier) = endpoint.carry(addresses.first().map(|address| SocketAddr::new(address.ip(), port)));
             LoginsWay { carrier, at, name, forward: Forward::new(command.clone(), port) }
         });

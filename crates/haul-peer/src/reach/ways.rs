@@ -202,13 +202,12 @@ impl Watch {
             };
             let (host, ports) = (self.ways.host.clone(), self.ways.ports);
             tracing::debug!(?to, ?why, "goes over");
-            self.ways.connection.redirect(at);
+            self.go_on_at(at);
             if to != self.carrying {
                 self.ways.tell.goes_over(&GoesOver { host, to, why, ports, relay: None });
             }
             self.set_now(Now { carrying: to, relay: None });
-            (self.carrying, self.began, self.heard) = (to, clock::now(), false);
-            self.acknowledged.1 = clock::now();
+            self.carrying = to;
             self.growth = (to == Carrying::Tcp).then(Growth::default);
             return true;
         }
@@ -334,6 +333,13 @@ impl Watch {
         false
     }
 
+    /// The connection goes on at this address, from where nothing has been heard yet.
+    fn go_on_at(&mut self, at: SocketAddr) {
+        self.ways.connection.redirect(at);
+        let now = clock::now();
+        (self.began, self.heard, self.acknowledged.1) = (now, false, now);
+    }
+
     fn set_now(&self, now: Now) {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
@@ -401,8 +407,7 @@ impl Watch {
             Step::GoOver if way.carrier.ask(OPEN).is_none() => self.logins = Logins::Refused,
             Step::GoOver => {
                 tracing::debug!("goes over to further logins");
-                self.ways.connection.redirect(at);
-                (self.began, self.heard, self.acknowledged.1) = (clock::now(), false, clock::now());
+                self.go_on_at(at);
             }
             Step::More(logins) => self.ways.tell.logs_in_again(host, logins),
         }
@@ -414,8 +419,8 @@ impl Watch {
         let Some(channel) = self.ways.channel.as_ref().filter(|channel| channel.carrier.ask(OPEN).is_some()) else {
             return false;
         };
-        self.ways.connection.redirect(channel.at);
-        (self.began, self.heard, self.acknowledged.1) = (clock::now(), false, clock::now());
+        let at = channel.at;
+        self.go_on_at(at);
         true
     }
 }

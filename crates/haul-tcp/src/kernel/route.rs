@@ -4,23 +4,17 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, OwnedFd};
 
+use haul_netdev::netlink::{DUMP, Netlink, attributes};
 use haul_units::Network;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use serde::{Deserialize, Serialize};
 
 const NEW_ROUTE: u16 = 24;
 const GET_ROUTE: u16 = 26;
-const ERROR: u16 = 2;
-const DONE: u16 = 3;
-const REQUEST: u16 = 1;
 const ACKNOWLEDGE: u16 = 4;
-const DUMP: u16 = 0x300;
 const REPLACE: u16 = 0x100;
 
-/// `struct nlmsghdr`, `struct rtmsg`.
-const HEADER: usize = 16;
+/// `struct rtmsg`.
 const ABOUT: usize = 12;
 
 const DESTINATION: u16 = 1;
@@ -112,17 +106,6 @@ impl Route {
     }
 }
 
-/// What is in a row of attributes: a length that counts itself, a kind, the value, up to a multiple of four.
-fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let (&[a, b, c, d], _) = bytes.split_first_chunk()?;
-        let length = usize::from(u16::from_ne_bytes([a, b]));
-        let value = bytes.get(4..length)?;
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some((u16::from_ne_bytes([c, d]) & !NESTED, value))
-    })
-}
-
 fn put(to: &mut Vec<u8>, kind: u16, value: &[u8]) {
     to.extend(((value.len() + 4) as u16).to_ne_bytes());
     to.extend(kind.to_ne_bytes());
@@ -132,38 +115,9 @@ fn put(to: &mut Vec<u8>, kind: u16, value: &[u8]) {
 
 /// Asks the kernel; its answers without their headers.
 fn talk(kind: u16, flags: u16, body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
-    // Without a protocol it is the one of routes.
-    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-    let mut message = Vec::with_capacity(HEADER + body.len());
-    message.extend(((HEADER + body.len()) as u32).to_ne_bytes());
-    message.extend(kind.to_ne_bytes());
-    message.extend((REQUEST | flags).to_ne_bytes());
-    message.extend([0; 8]);
-    message.extend(body);
-    send(&socket, &message, SendFlags::empty())?;
-    answers(&socket)
-}
-
-fn answers(socket: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
-    let mut buffer = vec![0; 64 << 10];
     let mut answers = Vec::new();
-    loop {
-        let (length, _) = recv(socket.as_fd(), &mut buffer[..], RecvFlags::empty())?;
-        let mut rest = &buffer[..length];
-        while let Some((&[a, b, c, d, e, f], _)) = rest.split_first_chunk() {
-            let length = u32::from_ne_bytes([a, b, c, d]) as usize;
-            let Some(body) = rest.get(HEADER..length) else { return Err(io::ErrorKind::InvalidData.into()) };
-            match (u16::from_ne_bytes([e, f]), body.first_chunk()) {
-                (DONE, _) => return Ok(answers),
-                (ERROR, Some(code)) => match i32::from_ne_bytes(*code) {
-                    0 => return Ok(answers),
-                    code => return Err(io::Error::from_raw_os_error(-code)),
-                },
-                _ => answers.push(body.to_vec()),
-            }
-            rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-        }
-    }
+    Netlink::open(None)?.ask(kind, flags, body, |answer| answers.push(answer.to_vec()))?;
+    Ok(answers)
 }
 
 #[cfg(test)]
