@@ -54,7 +54,7 @@ fn main() {
     let ports = arg(5, "4");
     let (tree, ports) = ports.strip_suffix("x4").map_or((Tree::Study, &ports[..]), |ports| (Tree::Crowded, ports));
     let k: usize = ports.parse().expect("ports of a switch");
-    let seconds: u64 = arg(6, "10").parse().expect("a number of seconds");
+    let seconds: f64 = arg(6, "10").parse().expect("a number of seconds");
     let mark_above = args.get(7).map(|kb| Bytes(kb.parse::<u64>().expect("a number of KB") * 1000));
     let begin = Instant::now();
     let crowd: f64 = arg(3, "0.33").parse().expect("a part of the hosts");
@@ -69,7 +69,7 @@ fn main() {
             background: contender(&arg(1, "tcp")),
             crowd,
             load,
-            length: Duration::from_secs(seconds),
+            length: Duration::from_secs_f64(seconds),
             seed,
             mark_above,
         };

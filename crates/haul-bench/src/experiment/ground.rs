@@ -48,6 +48,8 @@ pub struct Sender {
 pub enum Program {
     /// haul.
     Haul(ControllerChoice, Pacing),
+    /// haul, by so many paths.
+    Paths(ControllerChoice, u8),
     /// The kernel's TCP with a congestion control of this name.
     Tcp(&'static str),
     /// UDP at a constant rate.
@@ -147,7 +149,7 @@ impl Flow {
         let seconds = sender.lasts.as_secs_f64().to_string();
         let mut relay = None;
         let (server, listens, client) = match sender.program {
-            Program::Haul(mode, pacing) => {
+            Program::Haul(mode, _) | Program::Paths(mode, _) => {
                 let mut server = site.command(Side::B, haul);
                 server.args(["perf", "--server", "--one-off", "--bind", &address, "--port", &port.to_string()]);
                 let mut to = port;
@@ -161,9 +163,11 @@ impl Flow {
                 let mut client = site.command(Side::A, haul);
                 client.args(["perf", "--client", &format!("{address}:{to}"), "--interval", "0.1", "--json", "--time", &seconds]);
                 client.args(["--mode", &mode.to_string()]);
-                if pacing == Pacing::Off {
-                    client.arg("--no-pacing");
-                }
+                match sender.program {
+                    Program::Haul(_, Pacing::Off) => client.arg("--no-pacing"),
+                    Program::Paths(_, paths) => client.args(["--paths", &paths.to_string()]),
+                    _ => &mut client,
+                };
                 (server, Listens::Udp(port), client)
             }
             Program::Tcp(control) => {
@@ -226,7 +230,7 @@ impl Flow {
         let client = self.running.as_ref().map(Running::stdout).unwrap_or_default();
         let from = self.sender.from;
         match self.sender.program {
-            Program::Haul(..) => {
+            Program::Haul(..) | Program::Paths(..) => {
                 let series = later(&parse_intervals(&client, "haul perf")?, from);
                 let round_trips = round_trips(&client).into_iter().map(|(end, rtt)| (end + from, rtt)).collect();
                 Ok(Heard { series, round_trips, constant: None })

@@ -18,8 +18,10 @@
 //! | `gaps` | how exactly packets are spaced: by gaps, by timers, by nobody |
 //! | `kernel` | the kernel's TCP with haul's laws, against packet loss |
 //! | `paths` | one connection over two unlike links |
+//! | `company` | several paths of one connection beside one flow, on one bottleneck |
 //! | `pacing` | one and two window-based flows with and without pacing, beside a constant flow |
 
+mod company;
 mod comparison;
 mod definition;
 mod error;
@@ -60,6 +62,7 @@ pub const fn registry() -> &'static [Experiment] {
         fleet::FLEET,
         fattree::FATTREE,
         paths::PATHS,
+        company::COMPANY,
     ]
 }
 

@@ -179,6 +179,15 @@ fn paths() {
     assert!(report.verdicts.len() == 4 && report.verdicts.iter().all(|judged| judged.met.is_some()), "{}", report.text());
 }
 
+/// Four paths beside a flow: what they take is compared with what one takes.
+#[test]
+fn company() {
+    let report = quick("company");
+    let taken = column(&report.tables[0], "Mbit/s");
+    assert!(taken.len() == 2 && taken.iter().all(|mbps| *mbps > 20.0), "{}", report.text());
+    assert!(report.verdicts.len() == 1 && report.verdicts[0].met.is_some(), "{}", report.text());
+}
+
 #[test]
 fn tables_are_read_by_people_and_programs() {
     let mut table = Table::new("t", "A table", &["who", "rate"]);
