@@ -174,10 +174,11 @@ impl Case {
             Self::Cones | Self::Symmetric => Some(format!(
                 "ip link add to2 type veth peer name to1 netns $second; ip link set to2 up; ip route add {RELAY}/32 dev to2 src {FAR}"
             )),
-            Self::Narrow => Some(format!(
+            Self::Narrow => Some(
                 "ip link add to2 type veth peer name to1 netns $second; ip addr add 10.99.0.1/24 dev to2; ip link set to2 mtu 1280 up; \
                  echo 1 >/proc/sys/net/ipv4/ip_forward"
-            )),
+                .to_owned(),
+            ),
             _ => None,
         }
     }

@@ -128,7 +128,7 @@ impl Command {
             Self::Rsh => format!("tar -C {DISK}/source -cf - . | ssh -F $F far tar -C {DISK}/arrived -xf -"),
             Self::Proxy => through(&format!("ssh -N -F $F -L {PROXY_PORT}:127.0.0.1:{DAEMON_PORT} far"), *at_most_s),
             Self::Fleet => {
-                let half = |from: u64| (from..from + PARTS / 2).map(|part| format!("{file}{part} ")).collect::<String>();
+                let half = |from: u64| (from..from + PARTS / 2).map(|part| format!("{file}{part} ")).collect::<Vec<_>>().concat();
                 format!(
                     "scp -q -F $F {}far:{DISK}/arrived/ & scp -q -F $F {}far:{DISK}/arrived/; wait $!",
                     half(0),

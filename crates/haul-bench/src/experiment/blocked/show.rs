@@ -95,7 +95,7 @@ fn matrix(loss_percent: f64, ran: &[&Ran]) -> Table {
         table.rows.push([vec![case.name().to_owned(), "ssh alone".to_owned()], alone.collect(), vec!["-".to_owned()]].concat());
     }
     for case in unique(haul.iter().map(|one| one.case)) {
-        let usual = usual(haul.iter().filter(|one| one.case == case).map(|one| one.carrier));
+        let usual = usual(&haul.iter().filter(|one| one.case == case).map(|one| one.carrier));
         let cell = |&command: &Command| {
             let one = of(&haul, case, command);
             match one.filter(|one| one.carrier != usual) {
@@ -126,7 +126,7 @@ fn unique<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
 }
 
 /// What carried most of the commands.
-fn usual(carriers: impl Iterator<Item = Carrier> + Clone) -> Carrier {
+fn usual(carriers: &(impl Iterator<Item = Carrier> + Clone)) -> Carrier {
     let count = |wanted: Carrier| carriers.clone().filter(|&carrier| carrier == wanted).count();
     unique(carriers.clone()).into_iter().rev().max_by_key(|&carrier| count(carrier)).unwrap_or(Carrier::Udp)
 }
