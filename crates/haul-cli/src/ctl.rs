@@ -1,4 +1,4 @@
-//! `haul ctl`: orders for copies that run.
+//! `haul ctl`: orders for commands that run.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::args::{CtlArgs, CtlCommand};
 use crate::exit::{Exit, Failure, chain};
 use crate::output;
 
-/// The directory of this user's copies.
+/// The directory of this user's commands.
 pub fn dir() -> Result<ControlDir, ControlError> {
     ControlDir::of_user(std::env::var_os("XDG_RUNTIME_DIR").as_deref().map(Path::new))
 }
@@ -27,6 +27,10 @@ pub fn run(args: &CtlArgs) -> Result<Exit, Failure> {
         CtlCommand::Stop { pid } => (pid, Order::Stop),
     };
     let status = dir.tell(pid, &order).map_err(|error| Failure::new(chain(&error)).hint("`haul ctl list` shows what runs"))?;
+    if let Some(why) = &status.refused {
+        return Err(Failure::new(format!("process {pid}, haul {}: {why}", status.command)));
+    }
+    // One of an earlier version does not say that.
     if let (Order::Mode { name }, mode) = (&order, &status.mode)
         && mode.as_ref() != Some(name)
     {
@@ -39,7 +43,7 @@ pub fn run(args: &CtlArgs) -> Result<Exit, Failure> {
 fn list(dir: &ControlDir, json: bool) -> Result<Exit, Failure> {
     let copies = dir.list().map_err(|error| Failure::new(chain(&error)))?;
     if copies.is_empty() && !json {
-        output::print_out("no copy of this user runs here");
+        output::print_out("no command of this user that takes orders runs here");
     }
     for status in copies {
         if json {
@@ -53,6 +57,7 @@ fn list(dir: &ControlDir, json: bool) -> Result<Exit, Failure> {
 
 fn event(status: &Status) -> serde_json::Value {
     let mut event = serde_json::json!(status);
+    // Commands that are no copies came later: what reads of copies knows this word for both.
     event["event"] = "copy".into();
     event
 }
@@ -61,7 +66,11 @@ fn line(status: &Status) -> String {
     let limit = status.limit_bps.map_or_else(|| "no limit".to_owned(), |bps| format!("limit {}", BitRate::from_bps(bps)));
     let paused = if status.paused { "; paused" } else { "" };
     let mode = status.mode.as_ref().map(|mode| format!("; mode {mode}")).unwrap_or_default();
-    let (done, all) = (Bytes(status.bytes), Bytes(status.total));
+    let done = Bytes(status.bytes);
+    let moved = match status.command.as_str() {
+        "pipe" | "rsh" | "proxy" => format!("{done} carried"),
+        _ => format!("{done} of {}, {} files", Bytes(status.total), status.files),
+    };
     let since = Moment::of_unix_seconds(status.began).in_full();
-    format!("{}  {done} of {all}, {} files; {limit}{mode}{paused}; since {since}: {}", status.pid, status.files, status.what)
+    format!("{}  {}: {moved}; {limit}{mode}{paused}; since {since}: {}", status.pid, status.command, status.what)
 }

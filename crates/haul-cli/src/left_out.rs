@@ -17,7 +17,7 @@ macro_rules! left_out {
     };
 }
 
-left_out!(ctl, fleet, lab, pace, remote, rsync, tcp);
+left_out!(ctl, lab, pace, remote, rsync, tcp);
 
 /// `haul rsh`, which has no failure but its status.
 pub mod rsh {
@@ -29,11 +29,22 @@ pub mod rsh {
     pub const FAILED: Exit = Exit::Code(255);
 
     /// Says it.
-    pub fn run(_: &LeftOut) -> Exit {
+    pub fn run(_: LeftOut, _: &[std::ffi::OsString]) -> Exit {
         if let Err(failure) = crate::left_out::said("rsh") {
             output::print_failure(&failure);
         }
         FAILED
+    }
+}
+
+/// `haul fleet`, which would read a configuration file.
+pub mod fleet {
+    use crate::args::LeftOut;
+    use crate::exit::{Exit, Failure};
+
+    /// Says it.
+    pub fn run(_: LeftOut, _: &[std::ffi::OsString]) -> Result<Exit, Failure> {
+        crate::left_out::said("fleet")
     }
 }
 

@@ -9,6 +9,7 @@
 //!   system      what is different there besides
 //!   bootstrap   haul for a far side that has none
 //!   meanwhile   what libraries tell and ask while they work
+//!   orders      what `haul ctl` tells a command that runs
 //!   output      progress, summary, verdict
 //!   interrupt   signals, and the one `Cancel` that they cancel
 //!   logging, diagnosis  HAUL_LOG; HAUL_TRACE and HAUL_KEYLOG
@@ -40,6 +41,7 @@ mod logging;
 mod manners;
 mod manual;
 mod meanwhile;
+mod orders;
 mod output;
 #[cfg(unix)]
 mod pace;
@@ -105,11 +107,11 @@ fn run(command: Command, arguments: Vec<OsString>) -> Result<Exit, Failure> {
     match command {
         Command::Cp(args) => cp::run(&args, &config::command_line(arguments)?),
         Command::Ctl(args) => ctl::run(&args),
-        Command::Fleet(args) => fleet::run(&args),
+        Command::Fleet(args) => fleet::run(args, &arguments),
         Command::Pipe(args) => pipe::run(&pipe::configured(*args, arguments)?),
-        Command::Proxy(args) => proxy::run(&args),
+        Command::Proxy(args) => proxy::run(&proxy::configured(*args, arguments)?),
         Command::Rsync(args) => rsync::run(&args),
-        Command::Rsh(args) => Ok(rsh::run(&args)),
+        Command::Rsh(args) => Ok(rsh::run(*args, &arguments)),
         Command::Serve(args) => serve::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Config(args) => config::run(&args),

@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::args::PipeArgs;
 use crate::exit::{Exit, Failure};
 use crate::meanwhile::User;
+use crate::orders::{self, Carried};
 use crate::output::PeerOutput;
 use crate::{config, interrupt, logging, output, system};
 
@@ -41,7 +42,7 @@ pub fn run(args: &PipeArgs) -> Result<Exit, Failure> {
         Role::Connect { host } => connect(args, host),
         Role::Command { host, line } => {
             let far = Far { connector: connector(args), host: Host::Ssh(host) };
-            run_command(&far, line, !args.detach, &|outcome| tell(args, outcome)).map(Exit::Code)
+            run_command(&far, line, args).map(Exit::Code)
         }
     }
 }
@@ -94,17 +95,28 @@ fn connect(args: &PipeArgs, host: DaemonHost) -> Result<Exit, Failure> {
         None => Host::Daemon(host),
     };
     let far = Far { connector: connector(args), host };
-    let outcome = far.pipe(standard(!args.detach)?)?;
+    let (control, _orders) = takes_orders(args);
+    let outcome = far.pipe_told(standard(!args.detach)?, |connection| control.connected(connection))?;
     tell(args, &outcome);
     Ok(Exit::Done)
 }
 
 /// Has a command run; gives its exit status.
-fn run_command(far: &Far, line: Vec<u8>, reads: bool, tell: &dyn Fn(&Outcome)) -> Result<u8, Failure> {
-    let ran = far.command(line, standard(reads)?, PeerOutput::default())?;
-    tell(&ran.outcome);
+fn run_command(far: &Far, line: Vec<u8>, args: &PipeArgs) -> Result<u8, Failure> {
+    let (control, _orders) = takes_orders(args);
+    let on_connected = |connection: &haul::Connection| control.connected(connection);
+    let ran = far.run(program::Ask::Command(line), standard(!args.detach)?, PeerOutput::default(), on_connected)?;
+    tell(args, &ran.outcome);
     let ended_first = || Failure::new(format!("{}: the connection ended before the command", far.host));
     ran.status.map(program::Status::code).ok_or_else(ended_first)
+}
+
+/// Orders from `haul ctl`, as long as what is given back with them is there.
+fn takes_orders(args: &PipeArgs) -> (Arc<Carried>, impl Sized) {
+    let operands = args.operands.iter().map(OsString::from);
+    let words: Vec<OsString> = operands.chain(args.command.iter().cloned()).collect();
+    let control = Arc::new(Carried::new("pipe", &words, args.limit.map(|limit| limit.0), !args.quiet));
+    (Arc::clone(&control), orders::take(control))
 }
 
 /// Standard input, if it is to be read, and standard output, without buffers of their own.

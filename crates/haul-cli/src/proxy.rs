@@ -1,6 +1,6 @@
 //! `haul proxy`: TCP connections across one haul connection.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
 use haul::{Fingerprint, TransportConfig};
@@ -14,8 +14,28 @@ use haul_tunnel::proxy::{
 use crate::args::{CarriageArgs, ForwardArgs, PROXY_PORT, ProxyArgs, ProxyCommand, ProxyConnectArgs, ProxyServeArgs, SshArgs};
 use crate::exit::{Exit, Failure};
 use crate::meanwhile::User;
+use crate::orders::{self, Carried};
 use crate::output::ProxyReport;
-use crate::{interrupt, logging};
+use crate::{config, interrupt, logging};
+
+/// The arguments, with what the configuration file says of the host; a side that serves has none.
+pub fn configured(args: ProxyArgs, mut arguments: Vec<OsString>) -> Result<ProxyArgs, Failure> {
+    match &args.command {
+        Some(ProxyCommand::Serve(_)) => Ok(args),
+        Some(ProxyCommand::Connect(connect)) => {
+            let host = remote(&connect.remote, connect.key)?;
+            if let Some(at) = arguments.iter().position(|word| word == "connect") {
+                arguments.remove(at);
+            }
+            let connect = config::command_line(arguments)?.of(Some(&host))?;
+            Ok(ProxyArgs { command: Some(ProxyCommand::Connect(Box::new(connect))), ..args })
+        }
+        None => {
+            let host = ssh_host(args.host.as_deref().unwrap_or_default())?;
+            Ok(config::command_line(arguments)?.of(Some(&Host::Ssh(host)))?)
+        }
+    }
+}
 
 /// Runs the command.
 pub fn run(args: &ProxyArgs) -> Result<Exit, Failure> {
@@ -48,7 +68,7 @@ fn over_ssh(args: &ProxyArgs) -> Result<Exit, Failure> {
         stays: false,
         observer: report(&args.carriage),
     };
-    ask(&client, &args.carriage)
+    ask(client, &args.carriage)
 }
 
 /// `haul proxy connect`.
@@ -78,14 +98,35 @@ fn connect(args: &ProxyConnectArgs) -> Result<Exit, Failure> {
         stays: true,
         observer: report(&args.carriage),
     };
-    ask(&client, &args.carriage)
+    ask(client, &args.carriage)
 }
 
-fn ask(client: &Client, args: &CarriageArgs) -> Result<Exit, Failure> {
+fn ask(client: Client, args: &CarriageArgs) -> Result<Exit, Failure> {
     start_log(args);
     interrupt::watch_connecting();
-    client.run()?;
+    let forwarded = client.local.iter().map(|forward| format!("port {}", forward.listen.port).into());
+    let words: Vec<OsString> = [client.host.to_string().into()].into_iter().chain(forwarded).collect();
+    let control = Arc::new(Carried::new("proxy", &words, args.limit.map(|limit| limit.0), !args.quiet));
+    let taken: Arc<Carried> = Arc::clone(&control);
+    let _orders = orders::take(taken);
+    Client { observer: Arc::new(Held { observer: Arc::clone(&client.observer), control }), ..client }.run()?;
     Ok(Exit::Done)
+}
+
+/// What is reported, and who is told to go slower.
+struct Held {
+    observer: Arc<dyn Observer>,
+    control: Arc<Carried>,
+}
+
+impl Observer for Held {
+    fn event(&self, event: proxy::Event<'_>) {
+        self.observer.event(event);
+    }
+
+    fn connection(&self, connection: &haul::Connection) {
+        self.control.connected(connection);
+    }
 }
 
 /// `haul proxy serve`.

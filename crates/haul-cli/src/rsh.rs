@@ -11,15 +11,17 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use haul_config::definition;
 use haul_peer::{Connector, Host, SshHost, SshOptions, greeting_in};
 use haul_tunnel::program::{self, Ask, Far, Status};
 
-use crate::args::RshArgs;
+use crate::args::{RshArgs, arranged};
 use crate::exit::{Exit, Failure};
 use crate::meanwhile::User;
+use crate::orders::{self, Carried};
 use crate::output::PeerOutput;
 use crate::pipe::{joined, standard};
-use crate::{bootstrap, interrupt, logging, output};
+use crate::{bootstrap, config, interrupt, logging, output};
 
 /// What ssh ends with when it fails itself; rsync and others know this number.
 pub const FAILED: Exit = Exit::Code(255);
@@ -29,15 +31,23 @@ const HANDED_OVER: &str = "HAUL_RSH_HANDED_OVER";
 const LOGIN_SHELL: &[u8] = b"exec \"${SHELL:-/bin/sh}\" -l";
 
 /// Runs the command.
-pub fn run(args: &RshArgs) -> Exit {
+pub fn run(args: RshArgs, arguments: &[OsString]) -> Exit {
     logging::start(logging::Audience::Person, args.verbose.saturating_sub(1), args.quiet);
-    rsh(args).map_or_else(
+    configured(args, arguments).and_then(|args| rsh(&args)).map_or_else(
         |failure| {
             output::print_failure(&failure);
             FAILED
         },
         Exit::Code,
     )
+}
+
+/// The arguments, with what the configuration file says of the host.
+fn configured(args: RshArgs, arguments: &[OsString]) -> Result<RshArgs, Failure> {
+    // What is about ssh alone names no host, or is handed on as it is.
+    let Ok((host, _)) = host(&args) else { return Ok(args) };
+    let words = arranged(arguments, &definition::<RshArgs>());
+    Ok(config::command_line(words)?.of(Some(&Host::Ssh(host)))?)
 }
 
 fn rsh(args: &RshArgs) -> Result<u8, Failure> {
@@ -76,7 +86,12 @@ fn rsh(args: &RshArgs) -> Result<u8, Failure> {
     let stays = matches!(ask, Ask::Stay);
     let reads = !(args.no_input || args.background || args.no_command || args.behind);
     let far = Far { connector, host: Host::Ssh(host) };
-    let on_connected = || {
+    let words: Vec<OsString> = args.host.iter().chain(&args.command).cloned().collect();
+    let control = Arc::new(Carried::new("rsh", &words, None, !args.quiet));
+    let taken: Arc<Carried> = Arc::clone(&control);
+    let _orders = orders::take(taken);
+    let on_connected = |connection: &haul::Connection| {
+        control.connected(connection);
         if args.behind {
             tell_in_front();
         }

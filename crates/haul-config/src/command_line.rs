@@ -9,6 +9,7 @@ use haul_peer::Host;
 
 use thiserror::Error;
 
+use crate::file::KEYS;
 use crate::found::{Config, Held, name_of};
 use crate::options::{OptionError, definition, named};
 
@@ -20,6 +21,24 @@ pub struct Discord {
     pub why: OptionError,
     /// Where in files what holds for the host stands.
     pub lines: Vec<String>,
+}
+
+/// A command that reaches all its hosts in one way is to reach them in several.
+#[derive(Debug, Error)]
+pub enum Together {
+    /// See there.
+    #[error(transparent)]
+    Discord(#[from] Discord),
+    /// The files say different things of two of them.
+    #[error("{key}: {one} and {other}, and all hosts of this command are reached in one way")]
+    Differs {
+        /// The key.
+        key: &'static str,
+        /// A host, and what holds for it.
+        one: String,
+        /// Another one.
+        other: String,
+    },
 }
 
 /// The arguments behind a command's name, and the files.
@@ -44,6 +63,37 @@ impl CommandLine {
         let arguments: Vec<OsString> = held.iter().filter(|held| counts(&definition, &given, held.key)).map(word).collect();
         let matches = parsed(named(&self.arguments, &arguments)).map_err(|error| from_file(error, &held))?;
         A::from_arg_matches(&matches).map_err(|error| from_file(error, &held))
+    }
+
+    /// The arguments that hold for all of some hosts, but for keys that are each host's own.
+    pub fn of_all<A: Args>(&self, hosts: &[Host], own: &[&str]) -> Result<A, Together> {
+        let definition = definition::<A>();
+        let parsed = |arguments: Vec<OsString>| definition.clone().try_get_matches_from(arguments);
+        let given = parsed(named(&self.arguments, &[])).map_err(|error| from_file(error, &[]))?;
+        let names: Vec<String> = if hosts.is_empty() { vec![String::new()] } else { hosts.iter().map(name_of).collect() };
+        let mut agreed = Vec::new();
+        for key in KEYS.into_iter().filter(|key| !own.contains(key) && counts(&definition, &given, key)) {
+            let of = |name: &String| self.config.of(name).into_iter().find(|held| held.key == key);
+            let Some((first, rest)) = names.split_first() else { continue };
+            let held = of(first);
+            let value = held.map(|held| held.value);
+            if let Some(name) = rest.iter().find(|name| of(name).map(|held| held.value) != value) {
+                let tell = |name: &String| match of(name) {
+                    Some(held) => format!("{} for {name} ({})", held.value, held.origin),
+                    None => format!("nothing for {name}"),
+                };
+                return Err(Together::Differs { key, one: tell(first), other: tell(name) });
+            }
+            agreed.extend(held);
+        }
+        let arguments: Vec<OsString> = agreed.iter().map(word).collect();
+        let matches = parsed(named(&self.arguments, &arguments)).map_err(|error| from_file(error, &agreed))?;
+        Ok(A::from_arg_matches(&matches).map_err(|error| from_file(error, &agreed))?)
+    }
+
+    /// What the files say of one key for a host.
+    pub fn held(&self, host: &Host, key: &str) -> Option<Held<'_>> {
+        self.config.of(&name_of(host)).into_iter().find(|held| held.key == key)
     }
 
     /// The options that the command line gives, for another command line: those that are wanted, short where they have a letter.
@@ -134,6 +184,31 @@ mod tests {
         let own = of("--limit 5M a --retries=0", "far");
         assert_eq!((own.retries, own.limit.as_deref()), (0, Some("5M")));
         assert_eq!(of("a", "near").limit.as_deref(), Some("1G"));
+    }
+
+    #[test]
+    fn what_differs_between_hosts_that_are_reached_in_one_way_is_said() {
+        let text = "[defaults]\nretries = 3\n[host.far]\nlimit = '2G'\n[host.'s*']\ndead-after = 60\n";
+        let line = |words: &str| {
+            let content = Some(file::parse(text).expect("a file"));
+            let config = Config { files: vec![ConfigFile { path: "/file".into(), content }] };
+            CommandLine::new(words.split(' ').map(OsString::from).collect(), config)
+        };
+        let hosts = |names: &[&str]| -> Vec<Host> {
+            let host = |name: &&str| Host::Ssh(haul_peer::SshHost::parse(name.as_ref()).expect("a host"));
+            names.iter().map(host).collect()
+        };
+        let same: Copying = line("a").of_all(&hosts(&["s1", "s2"]), &[]).expect("they agree");
+        assert_eq!((same.retries, same.dead_after, same.limit), (3, Some(60), None));
+        let error = line("a").of_all::<Copying>(&hosts(&["s1", "far"]), &["limit"]).expect_err("s1 has more").to_string();
+        assert!(error.starts_with("dead-after: 60 for s1 (/file:6 [host.\"s*\"]) and nothing for far"), "{error}");
+        let error = line("a").of_all::<Copying>(&hosts(&["near", "far"]), &[]).expect_err("far has a limit").to_string();
+        assert!(error.starts_with("limit: nothing for near and 2G for far"), "{error}");
+        // What the command line says, and what each has for itself, need not agree.
+        let told: Copying = line("--dead-after=7 a").of_all(&hosts(&["s1", "far"]), &["limit"]).expect("told");
+        assert_eq!((told.dead_after, told.limit), (Some(7), None));
+        assert_eq!(line("a").held(&hosts(&["far"])[0], "limit").map(|held| held.value.to_owned()), Some("2G".to_owned()));
+        assert_eq!(line("a").of_all::<Copying>(&[], &[]).expect("the defaults").retries, 3);
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod file;
 mod found;
 mod options;
 
-pub use command_line::{CommandLine, Discord, behind_name};
+pub use command_line::{CommandLine, Discord, Together, behind_name};
 pub use file::{KEYS, LineError};
 pub use found::{Check, Config, ConfigError, Held, Origin};
 pub use options::{OptionError, check, definition};

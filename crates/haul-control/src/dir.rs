@@ -35,7 +35,7 @@ pub enum ControlError {
         source: io::Error,
     },
     /// There is no such command.
-    #[error("no copy of this user has the process {0}")]
+    #[error("no command of this user that takes orders has the process {0}")]
     NoSuch(u32),
     /// It does not answer as it should.
     #[error("process {pid} does not answer")]

@@ -1,7 +1,7 @@
 //! Commands that run, of one user: found, asked how they do, and told to go slower, wait or stop.
 //!
 //! ```text
-//!   haul cp     ControlSocket     /run/user/UID/haul/PID.sock  <-- {"order":"limit","bps":100000000} --   haul ctl
+//!   haul cp, ..   ControlSocket     /run/user/UID/haul/PID.sock  <-- {"order":"limit","bps":100000000} --   haul ctl
 //!                                                     --- {"pid":PID,"what":"..",..} -------->
 //! ```
 //!

@@ -32,6 +32,9 @@ pub enum Order {
 pub struct Status {
     /// Its process.
     pub pid: u32,
+    /// Which command of haul's it is: `cp`, `pipe`, `rsh`, `proxy`, `fleet get`, `fleet put`.
+    #[serde(default = "copy")]
+    pub command: PeerText,
     /// What it was called with.
     pub what: PeerText,
     /// When it began, in seconds since 1970.
@@ -49,6 +52,14 @@ pub struct Status {
     pub mode: Option<PeerText>,
     /// It waits.
     pub paused: bool,
+    /// Why the order was not followed; none: it was.
+    #[serde(default)]
+    pub refused: Option<PeerText>,
+}
+
+/// Who says nothing of it is of a time when there was nothing else.
+fn copy() -> PeerText {
+    "cp".into()
 }
 
 /// Something that takes orders.
@@ -61,6 +72,14 @@ pub trait Controlled: Send + Sync {
 #[cfg(test)]
 mod tests {
     use std::io;
+
+    /// A copy of an earlier version says less.
+    #[test]
+    fn a_status_without_its_command_is_a_copy_s() {
+        let line = r#"{"pid":1,"what":"a b","began":2,"files":3,"bytes":4,"total":5,"limit_bps":null,"paused":false}"#;
+        let status: Status = hear(line.as_bytes()).expect("a status");
+        assert_eq!((status.command.as_str(), status.refused, status.mode), ("cp", None, None));
+    }
 
     use super::*;
     use crate::line::{hear, say};

@@ -88,7 +88,19 @@ mod tests {
             let mut heard = self.0.lock().expect("not poisoned");
             heard.push(order);
             let paused = heard.contains(&Order::Pause);
-            Status { pid: 0, what: "cp a b".into(), began: 1, files: 2, bytes: 3, total: 4, limit_bps: None, mode: None, paused }
+            Status {
+                pid: 0,
+                command: "cp".into(),
+                what: "a b".into(),
+                began: 1,
+                files: 2,
+                bytes: 3,
+                total: 4,
+                limit_bps: None,
+                mode: None,
+                paused,
+                refused: None,
+            }
         }
     }
 
@@ -123,7 +135,7 @@ mod tests {
         let (own, heard) = (std::process::id(), Arc::clone(&recorder));
         let socket = ControlSocket::open(&dir, heard).expect("a socket");
         let listed = dir.list().expect("listed");
-        assert_eq!((listed.len(), listed[0].pid, listed[0].what.as_str()), (1, own, "cp a b"));
+        assert_eq!((listed.len(), listed[0].pid, listed[0].what.as_str()), (1, own, "a b"));
         assert!(dir.tell(own, &Order::Pause).expect("told").paused);
         // Nonsense is not answered, and keeps nobody else from being heard.
         let mut stranger = UnixStream::connect(dir.socket(own)).expect("connected");

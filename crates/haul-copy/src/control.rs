@@ -99,17 +99,17 @@ impl CopyControl {
 
 impl Controlled for CopyControl {
     fn handle(&self, order: Order) -> Status {
-        let mut wanted = self.wanted();
+        let (mut wanted, mut refused) = (self.wanted(), None);
         match order {
             Order::Status => {}
             Order::Limit { bps } => {
                 (wanted.limit, wanted.is_told) = (LimitByHours::always(bps.map(BitRate::from_bps)), true);
             }
-            Order::Mode { name } => {
-                if let (Some(mode), Ok(asked)) = (&mut wanted.mode, name.as_str().parse()) {
-                    *mode = asked;
-                }
-            }
+            Order::Mode { name } => match (&mut wanted.mode, name.as_str().parse()) {
+                (Some(mode), Ok(asked)) => *mode = asked,
+                (None, _) => refused = Some("it fetches, and the mode is the other side's".into()),
+                (_, Err(_)) => refused = Some("it knows no such mode".into()),
+            },
             Order::Pause => wanted.paused = true,
             Order::Resume => wanted.paused = false,
             Order::Stop => {
@@ -121,6 +121,7 @@ impl Controlled for CopyControl {
         let counts = self.tally.counts();
         Status {
             pid: std::process::id(),
+            command: "cp".into(),
             what: self.what.as_str().into(),
             began: self.began,
             files: counts.arrived_files,
@@ -129,6 +130,7 @@ impl Controlled for CopyControl {
             limit_bps: self.limit_of(&wanted).map(BitRate::as_bps),
             mode: wanted.mode.map(|mode| mode.to_string().as_str().into()),
             paused: wanted.paused,
+            refused,
         }
     }
 }
@@ -179,6 +181,7 @@ mod tests {
         for name in ["modest", "no such mode"] {
             let status = sends.handle(Order::Mode { name: name.into() });
             assert_eq!(status.mode.map(|mode| mode.as_str().to_owned()).as_deref(), Some("modest"));
+            assert_eq!(status.refused.is_some(), name != "modest", "{:?}", status.refused);
         }
         assert_eq!((sends.mode(), sends.news(&mut seen)), ("modest".parse().ok(), vec!["haul ctl: mode modest".to_owned()]));
         let (fetches, _) = control("1G", None);

@@ -6,6 +6,7 @@
 mod at_once;
 mod clock;
 mod get;
+mod limit;
 mod log;
 mod member;
 mod observe;
@@ -19,6 +20,7 @@ pub mod told;
 
 pub use get::{Begin, GetError, GetJob, Here, ReplicasBy, get};
 pub use haul_plan::{MAX_REPLICAS, PlacementPolicy, Policy, ServerId, Settings, Why};
+pub use limit::JobLimit;
 pub use log::{JobLog, JobTitle, LogError};
 pub use member::{Bringing, Member, Members};
 pub use observe::{JobEvent, JobObserver, JobReport, MemberReport, MemberState, MemberView, Snapshot, Unwatched};

@@ -9,6 +9,7 @@
 
 mod clock;
 mod daemon;
+mod echo;
 mod gfarm;
 mod lab;
 mod modes;
@@ -26,6 +27,7 @@ mod turn;
 
 pub use clock::{Stopwatch, eventually, pause};
 pub use daemon::{Daemon, key, own_key};
+pub use echo::{echo, is_echoed, listens_on};
 pub use gfarm::Gfarm;
 pub use lab::Lab;
 pub use modes::Modes;

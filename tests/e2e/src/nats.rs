@@ -49,6 +49,8 @@ const FULL_OUTSIDE: u16 = 15_000;
 /// The network; it vanishes with this value.
 pub struct Nats {
     sshd: Sshd,
+    /// On the public host, where the far one is reached by way of it.
+    jump: Option<Sshd>,
     /// Behind the first NAT.
     pub near: Host,
     /// Behind the second one, with an sshd.
@@ -118,7 +120,7 @@ impl Nats {
             sshd.client_config.display()
         );
         fs::write(&config, of_far).expect("writing ssh_config");
-        Some(Self { sshd, near, far, public, boxes, internet, config, places: Cell::new(0), room })
+        Some(Self { sshd, jump: None, near, far, public, boxes, internet, config, places: Cell::new(0), room })
     }
 
     /// The NAT before the near host, and that before the far one.
@@ -134,11 +136,29 @@ impl Nats {
         place
     }
 
+    /// The configuration of ssh by which the near host reaches `far`.
+    pub fn ssh_config(&self) -> &std::path::Path {
+        &self.config
+    }
+
     /// `haul` on a host.
     pub fn haul(&self, host: &Host, words: &[&str]) -> Command {
         let mut command = self.room.haul(host);
         command.args(words);
         command
+    }
+
+    /// Has `far` reached by way of the public host, on which an sshd of its own runs from now on: what the far side sees of who logs in is that host.
+    pub fn jump_by_public(&mut self) {
+        let dir = self.room.path().join("jump");
+        fs::create_dir_all(&dir).expect("a directory");
+        let public = Host { address6: "::1".to_owned(), ..self.public.clone() };
+        let jump = Sshd::start(&public, &dir, &self.room.search_path());
+        let text = fs::read_to_string(&jump.client_config).expect("its configuration").replace("Host far6\n", "Host jump6\n");
+        let text = text.replace("Host far\n", "Host jump\n");
+        let before = fs::read_to_string(&self.config).expect("ours");
+        fs::write(&self.config, format!("Host far\n ProxyJump jump\n{before}{text}")).expect("writing ssh_config");
+        self.jump = Some(jump);
     }
 
     /// `haul WHAT` (and what follows that) on the near host, with `far:` to be reached through ssh.
@@ -203,7 +223,7 @@ impl Nats {
 
 impl Drop for Nats {
     fn drop(&mut self) {
-        let _ = &self.sshd;
+        let _ = (&self.sshd, &self.jump);
         let hosts = [&self.near, &self.far, &self.public, &self.boxes[0], &self.boxes[1]];
         for namespace in hosts.map(|host| &host.namespace).into_iter().chain([&self.internet]) {
             remove(namespace);
@@ -215,6 +235,14 @@ impl Drop for Nats {
 pub struct Serving(Option<Running>);
 
 impl Serving {
+    /// Ends it without a word, as a machine that loses its power.
+    pub fn kill(mut self) {
+        if let Some(running) = self.0.take() {
+            running.signal(Signal::KILL);
+            running.wait(Duration::from_secs(20));
+        }
+    }
+
     /// Ends it, and returns what it said.
     pub fn stop(mut self) -> Finished {
         let running = self.0.take().expect("it was started");

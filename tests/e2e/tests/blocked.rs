@@ -1,14 +1,12 @@
 //! Networks that let UDP pass in part, and what `haul proxy` and `haul fleet` do where it does not pass at all; ssh, where nothing else passes.
 
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use e2e::{Daemon, Finished, Host, Lab, Random, Running, Stopwatch, eventually, tree};
+use e2e::{Daemon, Finished, Lab, Random, Running, Stopwatch, echo, eventually, is_echoed, listens_on, tree};
 use rustix::process::{Pid, Signal, kill_process};
 
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -31,35 +29,6 @@ fn haul(lab: &Lab, words: &[&str]) -> Command {
     command
 }
 
-/// Says what it hears, on a port of its own.
-fn echo(host: &Host) -> u16 {
-    let listener = host.run(|| TcpListener::bind("127.0.0.1:0")).expect("listening");
-    let port = listener.local_addr().expect("its address").port();
-    thread::spawn(move || {
-        for client in listener.incoming().flatten() {
-            thread::spawn(move || {
-                let mut reader = client.try_clone().expect("a second handle");
-                let _ = io::copy(&mut reader, &mut &client);
-                let _ = client.shutdown(Shutdown::Write);
-            });
-        }
-    });
-    port
-}
-
-/// Whether the other end of a connection says the same bytes.
-fn is_echoed(host: &Host, bytes: &[u8]) -> io::Result<bool> {
-    let mut client = host.run(|| TcpStream::connect(("127.0.0.1", PORT)))?;
-    client.set_read_timeout(Some(PATIENCE))?;
-    let mut writer = client.try_clone()?;
-    thread::scope(|scope| {
-        let writing = scope.spawn(move || writer.write_all(bytes).and_then(|()| writer.shutdown(Shutdown::Write)));
-        let mut answer = Vec::new();
-        client.read_to_end(&mut answer)?;
-        writing.join().expect("no panic").map(|()| answer == bytes)
-    })
-}
-
 /// `haul proxy` to the far host: several connections at once, and a large one; what it said.
 #[track_caller]
 fn proxied(lab: &Lab, words: &[&str]) -> Finished {
@@ -67,18 +36,14 @@ fn proxied(lab: &Lab, words: &[&str]) -> Finished {
     let mut command = haul(lab, &["proxy"]);
     command.args(words).arg("far").args(["-L", &format!("{PORT}:127.0.0.1:{port}")]);
     let proxy = Running::start(command);
-    let listens = || {
-        let output = lab.near.command("ss").args(["-H", "-ltn", &format!("sport = :{PORT}")]).output();
-        output.is_ok_and(|output| !output.stdout.is_empty())
-    };
-    assert!(eventually(PATIENCE, listens), "{words:?}: the proxy does not listen");
+    assert!(eventually(PATIENCE, || listens_on(&lab.near, PORT)), "{words:?}: the proxy does not listen");
     // Who comes before the login is over waits for a while, and no longer.
-    let connected = || matches!(is_echoed(&lab.near, b"there?"), Ok(true));
+    let connected = || matches!(is_echoed(&lab.near, PORT, b"there?"), Ok(true));
     assert!(eventually(PATIENCE, connected), "{words:?}: the proxy does not connect");
     let (near, bytes) = (&lab.near, &*Random::seeded(2101).bytes(BYTES));
     let echoed: Vec<_> = thread::scope(|scope| {
         let lengths = [BYTES].into_iter().chain([1000; 8]);
-        let asked: Vec<_> = lengths.map(|length| scope.spawn(move || is_echoed(near, &bytes[..length]))).collect();
+        let asked: Vec<_> = lengths.map(|length| scope.spawn(move || is_echoed(near, PORT, &bytes[..length]))).collect();
         asked.into_iter().map(|asked| asked.join().expect("no panic")).collect()
     });
     proxy.signal(Signal::TERM);
@@ -154,7 +119,9 @@ fn a_fleet_goes_over_tcp_and_through_ssh() {
     lab.ssh_config();
     lab.block_udp();
     for way in ["auto", "tcp", "ssh"] {
-        fleet(&lab, &["--transport", way]);
+        let told = fleet(&lab, &["--transport", way]);
+        // Nobody needs to be told of what he has asked for.
+        assert!(told.iter().all(|told| told.stderr.contains("over TCP for now") == (way == "auto")), "{way}: {told:?}");
     }
 }
 

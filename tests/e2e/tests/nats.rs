@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use e2e::{FULL_PORTS, Finished, Nat, Nats, Random, Running, tree};
+use e2e::{FULL_PORTS, Finished, Nat, Nats, Random, Running, echo, eventually, is_echoed, listens_on, tree};
+use rustix::process::Signal;
 
 const SIZE: u64 = 24 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -98,11 +99,113 @@ fn what_carries_is_in_the_json_and_pipes_and_measurements_go_the_same_way() {
     let hosts = format!("far:{}", member.display());
     let words = ["-H", &hosts].into_iter().map(OsString::from).chain([source.join("file").into(), ".".into()]);
     let fleet = Running::start(nats.haul_to_far(&["fleet", "put"], RELAY.iter().map(OsString::from).chain(words)));
-    fleet.wait(PATIENCE).expect(0);
+    assert_said(&[fleet.wait(PATIENCE).expect(0)], &[RELAYED], &["over TCP"]);
     let [came, _] = nats.counted_bytes();
     assert!(came > SIZE, "{came} bytes came to the relay from the fleet");
     assert_eq!(tree::hash(&member.join("file")), tree::hash(&source.join("file")));
     serving.stop();
+}
+
+/// `haul proxy --relay` to the far host, with something said through it, there and back.
+#[track_caller]
+fn proxied(nats: &Nats, bytes: &[u8]) -> Finished {
+    const PORT: u16 = 8080;
+    let port = echo(&nats.far);
+    let forward = format!("{PORT}:127.0.0.1:{port}");
+    let proxy = Running::start(nats.haul_to_far(&["proxy"], RELAY.iter().chain(&["far", "-L", &forward])));
+    assert!(eventually(PATIENCE, || listens_on(&nats.near, PORT)), "the proxy does not listen");
+    // Who comes before the login is over waits for a while, and no longer.
+    let connected = || matches!(is_echoed(&nats.near, PORT, b"there?"), Ok(true));
+    assert!(eventually(PATIENCE, connected), "the proxy does not connect");
+    let echoed = is_echoed(&nats.near, PORT, bytes);
+    proxy.signal(Signal::TERM);
+    let finished = proxy.wait(PATIENCE);
+    assert!(matches!(echoed, Ok(true)), "{echoed:?}: {finished}");
+    finished.expect(0)
+}
+
+/// What forwards ports, takes a remote shell's place or runs rsync goes the same way: by the relay, counted there, or straight where both have met by it.
+#[test]
+fn proxy_rsh_and_rsync_go_by_a_relay_too() {
+    for (kind, way, by_relay) in [(Nat::Symmetric, RELAYED, true), (Nat::Cone, PUNCHED, false)] {
+        let Some(nats) = Nats::open(kind, kind) else { return };
+        nats.authorize_near(&[]);
+        let serving = nats.serve(&["--relay", "keys"]);
+        let (source, there) = (nats.place("source"), nats.place("there"));
+        let content = Random::seeded(2205).bytes(SIZE as usize / 4);
+        std::fs::write(source.join("file"), &content).expect("a file");
+        let counted = |what: &str, done: &dyn Fn() -> Finished, least: u64| {
+            let before = nats.counted_bytes()[0];
+            assert_said(&[done()], &[way], &["over TCP", "own connection"]);
+            let came = nats.counted_bytes()[0] - before;
+            assert_eq!(came > least, by_relay, "{what}: {came} bytes came to the relay");
+        };
+        nats.count();
+        counted("proxy", &|| proxied(&nats, &content), SIZE / 4);
+        counted(
+            "rsh",
+            &|| {
+                let input = Stdio::from(File::open(source.join("file")).expect("the file"));
+                let rsh = nats.haul_to_far(&["rsh"], RELAY.iter().chain(&["far", "cat"]));
+                let finished = Running::start_with(rsh, input).wait(PATIENCE).expect(0);
+                assert!(finished.stdout == content, "{finished}");
+                finished
+            },
+            SIZE / 4,
+        );
+        counted(
+            "rsync",
+            &|| {
+                let shell = format!("ssh -F {}", nats.ssh_config().display());
+                let mut rsync = nats.haul(&nats.near, &["rsync"]);
+                rsync.args(RELAY).args(["-a", "-e", &shell]).arg(source.join("file")).arg(far(&there));
+                let finished = Running::start(rsync).wait(PATIENCE).expect(0);
+                assert_eq!(tree::hash(&source.join("file")), tree::hash(&there.join("file")));
+                finished
+            },
+            SIZE / 4,
+        );
+        serving.stop();
+    }
+}
+
+/// Nothing else passes between the two but ssh: that carries the rest, and nothing that has come is sent again.
+#[test]
+fn a_copy_whose_relay_dies_goes_on_through_ssh() {
+    let Some(nats) = Nats::open(Nat::Symmetric, Nat::Symmetric) else { return };
+    nats.authorize_near(&[]);
+    nats.count();
+    for (seed, is_push) in [(2206, true), (2207, false)] {
+        let serving = nats.serve(&["--relay", "keys", "--relay-limit", "16M"]);
+        let (source, there) = (nats.place("source"), nats.place("there"));
+        tree::write_random(&source.join("file"), SIZE, &mut Random::seeded(seed));
+        let operands =
+            if is_push { [source.join("file").into(), far(&there)] } else { [far(&source.join("file")), OsString::from(&there)] };
+        let before = nats.counted_bytes()[0];
+        let words = RELAY.iter().map(OsString::from).chain(["--json".into()]).chain(operands);
+        let copy = Running::start(nats.haul_to_far(&["cp"], words));
+        let relayed = || nats.counted_bytes()[0] - before;
+        assert!(eventually(PATIENCE, || relayed() > SIZE / 4), "{} bytes were relayed", relayed());
+        serving.kill();
+        let finished = copy.wait(PATIENCE).expect(0);
+        assert_eq!(tree::hash(&source.join("file")), tree::hash(&there.join("file")));
+        assert_said(std::slice::from_ref(&finished), &[RELAYED, "has brought nothing for", "through ssh's own connection"], &[]);
+        let summary = finished.event("summary");
+        assert_eq!(summary["carried_by"], "ssh", "{finished}");
+    }
+}
+
+/// Then the far side sees the jump host where it looks for who has logged in, and sends its first datagrams there.
+#[test]
+fn by_a_jump_host_both_meet_all_the_same() {
+    for (kind, way) in [(Nat::Cone, PUNCHED), (Nat::Symmetric, RELAYED)] {
+        let Some(mut nats) = Nats::open(kind, kind) else { return };
+        nats.jump_by_public();
+        nats.authorize_near(&[]);
+        let serving = nats.serve(&["--relay", "keys"]);
+        assert_said(&there_and_back(&nats, &RELAY), &[way], &["over TCP", "own connection"]);
+        serving.stop();
+    }
 }
 
 /// A cone tells its peer where to knock, and takes an answer from there alone.

@@ -12,8 +12,8 @@ pub struct Experiment {
     pub about: &'static str,
     /// Whose figure it reproduces.
     pub reproduces: &'static str,
-    /// Makes the report in simulation.
-    pub simulate: fn(Scale) -> Report,
+    /// Makes the report in simulation; none: what it shows are sockets and firewalls.
+    pub simulate: Option<fn(Scale) -> Report>,
     /// Makes the report on real sockets.
     pub measure: fn(Scale, &Ground<'_>) -> Report,
 }

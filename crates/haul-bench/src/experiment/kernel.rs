@@ -20,7 +20,7 @@ pub const KERNEL: Experiment = Experiment {
     name: "kernel",
     about: "The kernel's TCP with haul's laws (haul tcp), its own CUBIC and BBR, and haul's transport, against packet loss",
     reproduces: "xTCP: the laboratory experiment, TCP, HpFP and xTCP in its modes over packet loss",
-    simulate: simulated,
+    simulate: Some(simulated),
     measure: measured,
 };
 

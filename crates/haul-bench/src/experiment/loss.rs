@@ -16,7 +16,7 @@ pub const LOSS: Experiment = Experiment {
     name: "loss",
     about: "Throughput of each protocol against packet loss",
     reproduces: "HpFP and xTCP: the laboratory experiment, throughput of TCP, HpFP and xTCP over packet loss",
-    simulate: simulated,
+    simulate: Some(simulated),
     measure: measured,
 };
 

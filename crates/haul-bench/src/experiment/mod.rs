@@ -1,6 +1,6 @@
 //! Experiments: each reproduces a figure of the field, by itself, and says what came out.
 //!
-//! An [`Experiment`] is data: a name, what it shows, where it comes from, and two functions that make a [`Report`], one in simulation and one on
+//! An [`Experiment`] is data: a name, what it shows, where it comes from, and two functions that make a [`Report`], one in simulation (where there is something to simulate) and one on
 //! real sockets over the emulated WAN. `haul lab list` prints the [`registry`], `haul lab run` runs what it is asked for. To add one: a
 //! module with a constant, and its name in [`registry`].
 //!
@@ -22,6 +22,10 @@
 //! | `pacing` | one and two window-based flows with and without pacing, beside a constant flow |
 
 mod company;
+//! | `blocked` | what carries each command where UDP does not pass, beside ssh alone |
+//! | `pacing` | one and two window-based flows with and without pacing, beside a constant flow |
+
+mod blocked;
 mod comparison;
 mod definition;
 mod error;
@@ -63,6 +67,7 @@ pub const fn registry() -> &'static [Experiment] {
         fattree::FATTREE,
         paths::PATHS,
         company::COMPANY,
+        blocked::BLOCKED,
     ]
 }
 

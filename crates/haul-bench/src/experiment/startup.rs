@@ -17,7 +17,7 @@ pub const STARTUP: Experiment = Experiment {
     name: "startup",
     about: "Rate over time from the first packet on, and the time until 80 % of the path is used",
     reproduces: "HpFP and UDT: measured at the first moment; the slow start-up that the parallel UDT transfer named as the thing to improve",
-    simulate: simulated,
+    simulate: Some(simulated),
     measure: measured,
 };
 

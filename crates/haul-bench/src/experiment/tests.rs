@@ -30,7 +30,8 @@ fn a_wrong_name_is_answered_with_the_nearest() {
 
 /// Runs one quickly, and looks at what it writes; what it says is for its own test.
 fn quick(name: &str) -> Report {
-    let report = (find(name).expect("it is there").simulate)(Scale::Quick);
+    let simulate = find(name).expect("it is there").simulate.expect("it has a simulation");
+    let report = simulate(Scale::Quick);
     let text = report.text();
     assert!(text.contains("simulated") && report.tables.iter().all(|table| !table.rows.is_empty()), "{text}");
     assert!(!report.charts.is_empty());

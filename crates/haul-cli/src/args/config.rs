@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 ///
 /// The file is `config.toml` in the directory of keys (`~/.config/haul`, `/etc/haul` for root); what it does not say, `/etc/haul/config.toml` may, for all users. Neither needs to be there. What counts most
 /// comes first: the command line, this user's file, that of the machine, the option's own default; in a file the table of the host itself, then those of patterns (`*` and `?`), the one with most
-/// letters first, then `[defaults]`. Keys are long options of `haul cp` without their dashes; `haul perf` and `haul pipe` take those that they have. How a host is logged in to (user, port, key, jump host) is the business
+/// letters first, then `[defaults]`. Keys are long options of `haul cp` without their dashes; `haul perf`, `pipe`, `proxy`, `rsh`, `rsync` and `fleet` take those that they have. How a host is logged in to (user, port, key, jump host) is the business
 /// of ssh_config(5).
 ///
 /// `places`, above the first table, is about this machine as others see it: where it stores what they send to `any:NAME`.

@@ -6,9 +6,9 @@ use haul::ControllerChoice;
 use super::Limit;
 use super::mode::ModeParser;
 
-/// List the copies that run here for this user, and tell them to go slower, wait or stop
+/// List the copies and other transfers that run here for this user, and tell them to go slower, wait or stop
 ///
-/// A copy takes orders at a socket in this user's runtime directory ($XDG_RUNTIME_DIR/haul, or /tmp/haul-UID), which nobody else may enter. It is told by the number of its process.
+/// `haul cp` takes all orders; `haul fleet get` and `put`, `haul pipe`, `haul rsh` (and so `haul rsync`) and `haul proxy` take `limit` and `stop`. A command takes orders at a socket in this user's runtime directory ($XDG_RUNTIME_DIR/haul, or /tmp/haul-UID), which nobody else may enter. It is told by the number of its process.
 #[derive(Debug, Args)]
 #[command(after_help = CTL_AFTER_HELP)]
 pub struct CtlArgs {
@@ -20,17 +20,17 @@ pub struct CtlArgs {
 /// The orders.
 #[derive(Debug, Subcommand)]
 pub enum CtlCommand {
-    /// Show the copies that run
+    /// Show what runs
     List {
         /// As lines of JSON
         #[arg(long)]
         json: bool,
     },
-    /// Change how fast a copy may go; a bare number is in Kbit/s, `none` lifts the limit
+    /// Change how fast a command may go; a bare number is in Kbit/s, `none` lifts the limit
     ///
-    /// What a copy fetches goes no faster than the --limit that it began with.
+    /// What a copy fetches goes no faster than the --limit that it began with. Of a pipe, a remote shell and a proxy what this side sends is limited, of a fleet all servers together.
     Limit {
-        /// The process of the copy
+        /// The process of the command
         pid: u32,
         /// The rate, or `none`
         #[arg(value_name = "LIMIT")]
@@ -56,9 +56,9 @@ pub enum CtlCommand {
         /// The process of the copy
         pid: u32,
     },
-    /// End a copy as an interrupt does: what has arrived is kept, and the same command goes on from there
+    /// End a command as an interrupt does: what a copy or a fleet has brought is kept, and the same command goes on from there
     Stop {
-        /// The process of the copy
+        /// The process of the command
         pid: u32,
     },
 }
@@ -82,4 +82,4 @@ Examples:
   haul ctl mode 4711 modest   give way to others from now on
   haul ctl pause 4711
 
-Exit status: 0 done, 2 there is no such copy, or it does not answer.";
+Exit status: 0 done, 2 there is no such command, it does not answer, or cannot do that.";

@@ -185,6 +185,9 @@ pub struct HostsArgs {
     /// those of the Slurm or PBS job that this runs in
     #[arg(short = 'H', long, value_name = "HOSTS")]
     pub hosts: Vec<OsString>,
+    /// What the configuration file says that each brings at most, in their order.
+    #[arg(skip)]
+    pub limits: Vec<Option<BitRate>>,
     /// How to start them: `ssh-direct` (this machine logs in to each; the default), `ssh` (it logs in to the first, and that one to the others), `mpirun`, `srun`
     /// (inside a Slurm job), `daemon` (they run already). Those of the middle three call this machine back
     #[arg(long, value_name = "WAY", default_value_t = Way::SshDirect, hide_default_value = true)]

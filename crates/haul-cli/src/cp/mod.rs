@@ -8,7 +8,6 @@ mod connector;
 mod failure;
 mod hooks;
 mod interrupted;
-mod orders;
 mod records;
 
 use std::io;
@@ -29,7 +28,7 @@ use self::records::{Records, chosen};
 use crate::args::{CpArgs, VerifyArg};
 use crate::exit::{Exit, Failure, by_command};
 use crate::output::{self, Style, Ticker, Watched};
-use crate::{clock, interrupt, logging};
+use crate::{clock, interrupt, logging, orders};
 
 /// Runs the command. What the copies have in common, the first host's arguments say; how each is reached, its own.
 pub fn run(args: &CpArgs, line: &CommandLine) -> Result<Exit, Failure> {

@@ -6,6 +6,7 @@
 //! ```
 
 mod begun;
+mod configured;
 mod kept;
 mod report;
 mod start;
@@ -21,7 +22,8 @@ use haul_files::Why;
 use haul_files::store::Scheme;
 use haul_fleet::told::{events, text};
 use haul_fleet::{
-    Begin, GetJob, JobEvent, JobLog, JobObserver, JobReport, JobTitle, PlacementPolicy, Policy, PutJob, ReplicasBy, Settings,
+    Begin, GetJob, JobEvent, JobLimit, JobLog, JobObserver, JobReport, JobTitle, PlacementPolicy, Policy, PutJob, ReplicasBy,
+    Settings,
 };
 use haul_units::Time;
 
@@ -29,11 +31,11 @@ use self::begun::{Begun, started};
 use crate::args::{FleetArgs, FleetCommand, FleetGetArgs, FleetPutArgs, GetPolicyArg, JobArgs, PutPolicyArg, ReplicasByArg};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, JobTally, Style};
-use crate::{interrupt, logging};
+use crate::{interrupt, logging, orders};
 
 /// Runs the command.
-pub fn run(args: &FleetArgs) -> Result<Exit, Failure> {
-    match &args.command {
+pub fn run(args: FleetArgs, arguments: &[OsString]) -> Result<Exit, Failure> {
+    match &configured::of(args.command, arguments)? {
         FleetCommand::Get(args) => get(args),
         FleetCommand::Put(args) => put(args),
         FleetCommand::Up(args) => kept::up(args),
@@ -53,6 +55,7 @@ fn get(args: &FleetGetArgs) -> Result<Exit, Failure> {
     };
     let filter = args.job.files.filter()?;
     let begun = Begun::of(&args.kept, &args.hosts, &args.job, style)?;
+    let limit = JobLimit::from(args.job.limit.map(|limit| limit.0));
     let job = GetJob {
         filter,
         replicas_by: match args.replicas_by {
@@ -67,10 +70,11 @@ fn get(args: &FleetGetArgs) -> Result<Exit, Failure> {
             start_at: Time::ZERO + args.job.start_after(),
             ..Settings::default()
         },
-        limit: args.job.limit.map(|limit| limit.0),
+        limit: limit.clone(),
         ..GetJob::new(sources.iter().map(Into::into).collect(), target)
     };
     let Begun { members, names, coming, tally } = begun;
+    let _orders = takes_orders("fleet get", &args.operands, (&tally, limit), style);
     let result = show(&args.job, style, &tally, ("get", &args.operands), names, |observer| {
         haul_fleet::get(members, &job, observer, interrupt::cancel()).map_err(Failure::from)
     });
@@ -91,17 +95,19 @@ fn put(args: &FleetPutArgs) -> Result<Exit, Failure> {
     let filter = args.job.files.filter()?;
     find_one(sources)?;
     let (fleet, tally) = started(&args.kept, &args.hosts, &args.job, style)?;
+    let limit = JobLimit::from(args.job.limit.map(|limit| limit.0));
     let job = PutJob {
         filter,
         options: args.job.files.options(),
         replicas: args.replicas.into(),
         policy,
-        limit: args.job.limit.map(|limit| limit.0),
+        limit: limit.clone(),
         pause: args.job.pause(),
         start_after: args.job.start_after(),
         ..PutJob::new(sources.iter().map(Into::into).collect(), target)
     };
     let names = fleet.members.iter().map(|member| member.name.clone()).collect();
+    let _orders = takes_orders("fleet put", &args.operands, (&tally, limit), style);
     let result = show(&args.job, style, &tally, ("put", &args.operands), names, |observer| {
         haul_fleet::put(fleet.members, &job, observer, interrupt::cancel()).map_err(Failure::from)
     });
@@ -127,6 +133,17 @@ fn begin(args: &JobArgs) -> Style {
     logging::start(logging::Audience::Person, args.verbose.saturating_sub(1), args.quiet);
     interrupt::watch_connecting();
     Style::choose(args.quiet, args.json)
+}
+
+/// Orders from `haul ctl`, as long as what is given back is there.
+fn takes_orders(
+    command: &'static str,
+    operands: &[OsString],
+    (tally, limit): (&Arc<JobTally>, JobLimit),
+    style: Style,
+) -> impl Sized {
+    let tells = !matches!(style, Style::Quiet | Style::Json);
+    orders::take(Arc::new(orders::Job::new(command, operands, Arc::clone(tally), limit, tells)))
 }
 
 /// Runs a job of this kind about these operands, and shows it.

@@ -48,11 +48,14 @@ pub fn spec(hosts: &HostsArgs, job: &JobArgs) -> Result<StartSpec, Failure> {
 }
 
 pub fn hosts_spec(hosts: &HostsArgs) -> Result<StartSpec, Failure> {
-    let list = if hosts.hosts.is_empty() {
+    let mut list = if hosts.hosts.is_empty() {
         HostSpec::allocated(|name| env::var_os(name))?.unwrap_or_default()
     } else {
         HostSpec::lists(hosts.hosts.iter().map(|text| text.to_string_lossy()))?
     };
+    for (host, limit) in list.iter_mut().zip(&hosts.limits) {
+        host.limit = host.limit.or(*limit);
+    }
     Ok(StartSpec {
         way: hosts.start,
         launcher: launcher(hosts)?,

@@ -62,9 +62,13 @@ pub fn run(args: &ExperimentArgs) -> Result<Exit, Failure> {
         let asked = args.out.as_ref().map(|out| out.join(experiment.name));
         let out = bench::directory(asked, experiment.name, |date| format!("haul-lab-{date}-{}", experiment.name))?;
         output::print_line(&format!("{}: {}", experiment.name, experiment.about));
-        if !args.real {
-            let facts = facts(&programs);
-            missed += finish(Report { facts, ..(experiment.simulate)(scale) }, &out.join("simulated"))?;
+        match experiment.simulate.filter(|_| !args.real) {
+            Some(simulate) => {
+                let facts = facts(&programs);
+                missed += finish(Report { facts, ..simulate(scale) }, &out.join("simulated"))?;
+            }
+            None if args.sim_only => output::print_line(&format!("{}: only real sockets show it", experiment.name)),
+            None => {}
         }
         if !args.sim_only && !interrupt::requested() {
             let facts = facts(&programs);

@@ -58,6 +58,38 @@ fn what_is_wrong_is_named_by_file_and_line() {
 }
 
 #[test]
+fn a_remote_shell_a_proxy_and_a_fleet_read_it_too() {
+    let bench = bench();
+    let ssh = bench.path("bin/ssh").display().to_string();
+    bench.file("far/x", 1000);
+    bench.file("other/x", 1000);
+    let run = |words: &[&str]| bench.haul(words.iter().copied());
+    write(&bench, &format!("[host.\"o*\"]\nremote-haul = \"{HAUL}\"\n\n[host.far]\nremote-haul = '/nowhere/haul'\n"));
+    run(&["rsh", "--ssh", &ssh, "me@far", "true"]).expect(255).says(&["/nowhere/haul"]);
+    run(&["rsh", "--ssh", &ssh, "other", "exit 7"]).expect(7);
+    run(&["rsh", "far", "--ssh", &ssh, "--remote-haul", HAUL, "exit 8"]).expect(8);
+    run(&["proxy", "-S", &ssh, "far", "-L", "0:localhost:1"]).expect(2).says(&["/nowhere/haul"]);
+    run(&["proxy", "connect", "-S", &ssh, "me@far", "-L", "0:localhost:1"]).expect(2).says(&["/nowhere/haul"]);
+    run(&["fleet", "get", "-S", &ssh, "-H", "far", "x", "got"]).expect(2).says(&["/nowhere/haul"]);
+    run(&["fleet", "get", "-S", &ssh, "-H", "other", "x", "got"]).expect(0);
+    assert_eq!(fs::read(bench.path("got")).unwrap(), noise(1000));
+    // They are reached in one way, which the command line may say.
+    let both = |more: &[&str]| run(&[&["fleet", "status", "-S", &ssh, "-H", "far,other"], more].concat());
+    both(&[]).expect(2).says(&["remote-haul: /nowhere/haul for far (", "config.toml:5", HAUL, "hint: say --remote-haul"]);
+    both(&["--remote-haul", HAUL]).expect(0);
+    // A limit is each server's own, and no time of day.
+    write(&bench, &format!("[defaults]\nremote-haul = \"{HAUL}\"\n[host.far]\nlimit = '08:00-18:00=1G'\n"));
+    let put = |more: &[&str]| run(&[&["fleet", "put", "-S", &ssh, "-H", "far,other"], more, &["got", "new"]].concat());
+    put(&[]).expect(2).says(&["08:00-18:00=1G", "config.toml:4", "--limit-each"]);
+    put(&["--limit-each", "1G"]).expect(0);
+    // A daemon's client among them: whoever serves reads nothing.
+    write(&bench, "[defaults]\nmood = 'fair'\n");
+    run(&["rsh", "--ssh", &ssh, "far", "true"]).expect(255).says(&["there is no `mood`"]);
+    run(&["proxy", "-S", &ssh, "far", "-L", "0:localhost:1"]).expect(2).says(&["there is no `mood`"]);
+    run(&["fleet", "status", "-S", &ssh, "-H", "far"]).expect(2).says(&["there is no `mood`"]);
+}
+
+#[test]
 fn what_holds_for_a_host_is_shown_with_where_it_comes_from() {
     let bench = bench();
     let path = bench.path("config/haul/config.toml");

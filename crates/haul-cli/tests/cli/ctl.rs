@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -21,7 +21,12 @@ struct Copy<'a> {
 impl<'a> Copy<'a> {
     /// Begins, and has brought something.
     fn start(client: &'a Bench, source: &str, target: &str) -> Self {
-        let child = client.command(["cp", "-l", "16M", source, target]).stderr(Stdio::piped()).spawn().unwrap();
+        Self::of(client, client.command(["cp", "-l", "16M", source, target]))
+    }
+
+    /// Another command, the same.
+    fn of(client: &'a Bench, mut command: Command) -> Self {
+        let child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut copy = Self { client, child };
         while copy.status().is_none_or(|status| status["bytes"] == 0) {
             assert!(copy.child.try_wait().unwrap().is_none(), "it was over, and was never listed");
@@ -39,6 +44,26 @@ impl<'a> Copy<'a> {
 
     fn tell(&self, order: &str, more: &[&str]) -> String {
         self.client.haul([&["ctl", order, &self.child.id().to_string()], more].concat()).expect(0).text()
+    }
+
+    /// It is told something that it does not do.
+    fn refuses(&self, order: &str, more: &[&str], why: &str) {
+        let before = self.status().unwrap();
+        self.client.haul([&["ctl", order, &self.child.id().to_string()], more].concat()).expect(2).says(&[why]);
+        let after = self.status().unwrap();
+        assert_eq!((&before["limit_bps"], &before["paused"]), (&after["limit_bps"], &after["paused"]));
+    }
+
+    /// Ends within half a minute.
+    fn end_soon(mut self) -> (i32, String) {
+        for _ in 0..1500 {
+            if self.child.try_wait().unwrap().is_some() {
+                return self.end();
+            }
+            thread::park_timeout(Duration::from_millis(20));
+        }
+        self.child.kill().unwrap();
+        panic!("it goes on: {:?}", self.end());
     }
 
     fn end(mut self) -> (i32, String) {
@@ -89,7 +114,7 @@ fn an_upload_waits_and_goes_on() {
     let original = fs::read(client.file("file", SIZE)).unwrap();
     is_paused_and_goes_on(&client, "file", &daemon.url("home/copy"));
     assert_eq!(fs::read(server.path("home/copy")).unwrap(), original);
-    assert_eq!(client.haul(["ctl", "list"]).expect(0).text(), "no copy of this user runs here\n");
+    assert_eq!(client.haul(["ctl", "list"]).expect(0).text(), "no command of this user that takes orders runs here\n");
 }
 
 #[test]
@@ -181,16 +206,65 @@ fn the_mode_of_an_upload_changes_and_that_of_a_download_is_the_other_side_s() {
     let copy = Copy::start(&client, &daemon.url("home/down"), "copy");
     assert!(copy.status().unwrap()["mode"].is_null());
     let pid = copy.child.id().to_string();
-    client.haul(["ctl", "mode", &pid, "reno"]).expect(2).says(&["keeps its mode: it fetches"]);
+    client.haul(["ctl", "mode", &pid, "reno"]).expect(2).says(&["haul cp: it fetches"]);
     client.haul(["ctl", "mode", &pid, "fastest"]).expect(2).says(&["fastest"]);
     copy.tell("stop", &[]);
     assert_eq!(copy.end().0, 130);
 }
 
+/// A pipe, a remote shell, a fleet: at 1 Mbit/s they would take a minute and a half.
+#[test]
+fn what_is_no_copy_is_listed_limited_and_stopped() {
+    let bench = crate::ssh::bench();
+    let ssh = bench.path("bin/ssh").display().to_string();
+    let original = fs::read(bench.file("file", SIZE)).unwrap();
+    let input = || fs::File::open(bench.path("file")).unwrap();
+    let begin = |words: &[&str]| {
+        let (command, rest) = words.split_first().unwrap();
+        let mut command: Command = bench.command([*command].iter().chain(rest));
+        command.stdin(input());
+        Copy::of(&bench, command)
+    };
+    let pipe = begin(&["pipe", "-S", &ssh, "--limit", "1M", "far", "--", "cat >piped"]);
+    let status = pipe.status().unwrap();
+    assert_eq!(
+        (&status["command"], &status["what"], &status["limit_bps"]),
+        (&"pipe".into(), &"far cat >piped".into(), &1_000_000.into())
+    );
+    pipe.refuses("pause", &[], "haul pipe: only copies wait");
+    pipe.refuses("mode", &["modest"], "haul pipe: its mode stays");
+    assert!(pipe.tell("limit", &["none"]).contains("carried; no limit"));
+    let (code, said) = pipe.end_soon();
+    assert!(code == 0 && said.contains("haul ctl: no limit"), "{said}");
+    assert_eq!(fs::read(bench.path("far/piped")).unwrap(), original);
+    let put = begin(&["fleet", "put", "-S", &ssh, "-H", "far,other", "-l", "1M", "file", "."]);
+    let status = put.status().unwrap();
+    assert_eq!((&status["command"], &status["what"], &status["total"]), (&"fleet put".into(), &"file .".into(), &SIZE.into()));
+    put.refuses("resume", &[], "haul fleet put: only copies wait");
+    put.tell("limit", &["none"]);
+    let (code, said) = put.end_soon();
+    assert!(code == 0 && said.contains("haul ctl: no limit"), "{said}");
+    let holder = if bench.path("far/file").exists() { "far" } else { "other" };
+    assert_eq!(fs::read(bench.path(&format!("{holder}/file"))).unwrap(), original);
+    let get = || begin(&["fleet", "get", "-S", &ssh, "-H", holder, "-l", "1M", "file", "got"]);
+    let stopped = get();
+    stopped.tell("stop", &[]);
+    assert_eq!(stopped.end_soon().0, 130);
+    let again = get();
+    again.tell("limit", &["none"]);
+    let (code, said) = again.end_soon();
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(fs::read(bench.path("got")).unwrap(), original);
+    let shell = begin(&["rsh", "--ssh", &ssh, "far", "cat >shelled"]);
+    assert_eq!(shell.status().unwrap_or_default()["limit_bps"], Value::Null);
+    assert_eq!(shell.end_soon().0, 0);
+    assert_eq!(fs::read(bench.path("far/shelled")).unwrap(), original);
+}
+
 #[test]
 fn who_is_not_there_is_told_nothing() {
     let client = Bench::new();
-    client.haul(["ctl", "pause", "1"]).expect(2).says(&["no copy of this user", "process 1", "haul ctl list"]);
+    client.haul(["ctl", "pause", "1"]).expect(2).says(&["no command of this user", "process 1", "haul ctl list"]);
     client.haul(["ctl", "limit", "1", "fast"]).expect(2).says(&["fast"]);
     // Where others could put a socket, nobody is asked.
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
@@ -212,6 +286,6 @@ fn one_that_was_killed_is_not_listed() {
     signal(&copy.child, Signal::KILL);
     let mut child = copy.child;
     child.wait().unwrap();
-    assert_eq!(client.haul(["ctl", "list"]).expect(0).text(), "no copy of this user runs here\n");
+    assert_eq!(client.haul(["ctl", "list"]).expect(0).text(), "no command of this user that takes orders runs here\n");
     assert_eq!(fs::read_dir(client.path("run/haul")).unwrap().count(), 0, "its socket is gone");
 }

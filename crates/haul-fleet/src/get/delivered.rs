@@ -167,7 +167,7 @@ impl<B: AsRef<[u8]>> Transfer<'_, '_, B> {
 
     /// Counts bytes against the limit of all members together.
     pub(super) fn charge(&mut self, bytes: usize) {
-        if let Some(limit) = self.desk.job.limit.filter(|limit| *limit > BitRate::ZERO) {
+        if let Some(limit) = self.desk.job.limit.get().filter(|limit| *limit > BitRate::ZERO) {
             let took = Duration::from_secs_f64(bytes as f64 * 8.0 / limit.as_bps() as f64);
             self.free_at = self.free_at.max(clock::now()) + took;
         }

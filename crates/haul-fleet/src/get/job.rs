@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use haul_files::{Filter, Options};
-use haul_units::BitRate;
 
 use haul_plan::Settings;
+
+use crate::limit::JobLimit;
 
 /// When files of one name on several members are one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,7 +50,7 @@ pub struct GetJob {
     /// How the work is dealt out.
     pub settings: Settings,
     /// All members together send no more than this. Default none. A limit for one of them is [`Member::limit`](crate::Member::limit).
-    pub limit: Option<BitRate>,
+    pub limit: JobLimit,
 }
 
 impl GetJob {
@@ -64,7 +65,7 @@ impl GetJob {
             replicas_by: ReplicasBy::default(),
             begin: Begin::default(),
             settings,
-            limit: None,
+            limit: JobLimit::default(),
         }
     }
 }

@@ -13,7 +13,7 @@ use haul_files::block::{self, PieceSum};
 use haul_files::protocol::{Message, Order as Part};
 use haul_files::{Report, Waits, Why, Wish};
 use haul_plan::{Catalogue, Event, FileId, Order, Plan, ServerId, ServerProfile, Settings};
-use haul_units::{Bytes, Time};
+use haul_units::{BitRate, Bytes, Time};
 
 use super::desk::Desk;
 use super::disputed::Disputed;
@@ -65,6 +65,8 @@ pub(super) struct Transfer<'d, 'a, B> {
     pub(super) held: Duration,
     /// Nothing is taken before, for the limit.
     pub(super) free_at: Instant,
+    /// The limit of all members together, as the plan knows it.
+    limit: Option<BitRate>,
     /// When the members' paths are looked at next.
     looks_at: Instant,
     /// Hears of a cancel while nothing is taken.
@@ -109,6 +111,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
             reasons: HashMap::new(),
             held: Duration::ZERO,
             free_at: now,
+            limit: desk.job.limit.get(),
             looks_at: now,
             woken,
             is_closing: false,
@@ -119,10 +122,24 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
     /// A member has said all that it has: it can be told to send.
     pub(super) fn up(&mut self, at: usize) {
         let Some(supply) = self.desk.supplies.get(at).filter(|supply| supply.is_up()) else { return };
-        let limit = [supply.limit, self.desk.job.limit].into_iter().flatten().min();
+        let limit = [supply.limit, self.limit].into_iter().flatten().min();
         let load = (supply.path)().machine.map(load_of);
         self.plan.handle_up(ServerId::new(at as u16), ServerProfile { rtt: UNKNOWN_RTT, rate: None, limit, load }, self.now());
         self.looks_at = clock::now();
+    }
+
+    /// Somebody wants all of it slower, or faster, from now on.
+    fn look_at_limit(&mut self) {
+        let limit = self.desk.job.limit.get();
+        if limit == self.limit {
+            return;
+        }
+        self.limit = limit;
+        // What was taken at the old rate is forgiven: it may be an hour of waiting.
+        self.free_at = clock::now();
+        for (at, supply) in self.desk.supplies.iter().enumerate().filter(|(_, supply)| supply.is_up()) {
+            self.plan.handle_limit(ServerId::new(at as u16), [supply.limit, limit].into_iter().flatten().min());
+        }
     }
 
     /// Tells the plan how far members are at present and what comes from them, where that is known.
@@ -132,6 +149,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
             return;
         }
         self.looks_at = now + LOOK;
+        self.look_at_limit();
         // Who is heard is not beyond a link that is down, and the look before was not long ago.
         let heard = self.desk.supplies.iter().filter(|supply| supply.is_up() && (supply.path)().silence < LOOK * 2).count();
         for (at, supply) in self.desk.supplies.iter_mut().enumerate().filter(|(_, supply)| supply.is_up()) {

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use haul_files::{Filter, Options};
-use haul_units::BitRate;
 
 use haul_plan::PlacementPolicy;
+
+use crate::limit::JobLimit;
 
 /// Files of this machine, to go to members.
 #[derive(Debug, Clone)]
@@ -25,7 +26,7 @@ pub struct PutJob {
     /// How members are chosen.
     pub policy: PlacementPolicy,
     /// All members together are sent no more than this. Default none. A limit for one of them is [`Member::limit`](crate::Member::limit).
-    pub limit: Option<BitRate>,
+    pub limit: JobLimit,
     /// How long a member rests after each file. Not zero: it gets one file at a time. Default zero.
     pub pause: Duration,
     /// Nothing is sent until so long after the call. Default zero.
@@ -42,7 +43,7 @@ impl PutJob {
             filter: Filter::default(),
             replicas: 1,
             policy: PlacementPolicy::default(),
-            limit: None,
+            limit: JobLimit::default(),
             pause: Duration::ZERO,
             start_after: Duration::ZERO,
         }

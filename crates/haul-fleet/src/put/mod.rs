@@ -11,6 +11,7 @@ mod side;
 mod state;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -56,7 +57,8 @@ pub fn put(members: Vec<Member>, job: &PutJob, observer: &dyn JobObserver, cance
     };
     let shared = Arc::new(Shared::new(settings, members.len(), sources));
     let lines: Vec<Line> = members.iter().map(Line::new).collect();
-    let put = Put { shared, lines, names: members.iter().map(|member| member.name.clone()).collect(), job, observer, cancel };
+    let names = members.iter().map(|member| member.name.clone()).collect();
+    let put = Put { shared, lines, names, job, observer, cancel, is_shared: AtomicBool::new(false) };
     let sources = put.shared.sources().to_vec();
     let result = in_store(&sources, Sending { put: &put, members: &members }, cancel).map_err(PutError::Sources);
     members.into_iter().for_each(Member::part);
@@ -181,6 +183,8 @@ struct Put<'a> {
     job: &'a PutJob,
     observer: &'a dyn JobObserver,
     cancel: &'a Cancel,
+    /// The connections have a part each of the limit of all.
+    is_shared: AtomicBool,
 }
 
 /// What is known besides while it goes on.
@@ -373,7 +377,14 @@ impl Put<'_> {
 
     /// All members together have one limit: who has work has an equal part of it.
     fn share_limit(&self) {
-        let Some(limit) = self.job.limit else { return };
+        let Some(limit) = self.job.limit.get() else {
+            // One that was lifted is lifted of everybody.
+            if self.is_shared.swap(false, Ordering::Relaxed) {
+                self.lines.iter().for_each(|line| line.connection.set_rate_limit(line.limit));
+            }
+            return;
+        };
+        self.is_shared.store(true, Ordering::Relaxed);
         let now = self.shared.now();
         let state = self.shared.lock();
         let busy = |member: &usize| state.placement.load(*member, now).0 > Bytes(0);

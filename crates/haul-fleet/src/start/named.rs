@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use haul::Fingerprint;
-use haul_peer::{DaemonHost, Outage, Tell};
+use haul_peer::{DaemonHost, GoesOver, Outage, Tell};
 
 /// Tells of one host, by its name.
 pub struct Named {
@@ -26,6 +26,18 @@ impl Tell for Named {
 
     fn outage(&self, outage: Outage) {
         self.tell.outage(outage);
+    }
+
+    fn goes_over(&self, over: &GoesOver) {
+        self.tell.goes_over(over);
+    }
+
+    fn logs_in_again(&self, host: &str, logins: usize) {
+        self.tell.logs_in_again(host, logins);
+    }
+
+    fn relay_fails(&self, relay: &DaemonHost, why: &str) {
+        self.tell.relay_fails(relay, why);
     }
 
     fn trusts(&self, host: &DaemonHost, key: Fingerprint) -> Option<bool> {

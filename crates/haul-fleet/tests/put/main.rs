@@ -75,7 +75,7 @@ fn what_a_member_had_that_dies_goes_to_others() {
         }
     };
     // Slow enough that there is a middle.
-    let job = PutJob { limit: Some(BitRate::mbps(40)), ..job(&from, 2) };
+    let job = PutJob { limit: Some(BitRate::mbps(40)).into(), ..job(&from, 2) };
     let report = put(members, &job, &Watch(watch), &Cancel::new()).unwrap();
     assert!(seen.load(Ordering::SeqCst) > 2, "it did not die");
     assert_eq!(report.files.problem_count, 0, "{:?}", report.files.problems);
@@ -104,7 +104,7 @@ fn cancelled_it_goes_on_where_it_was() {
             cancel.cancel();
         }
     };
-    let slow = PutJob { limit: Some(BitRate::mbps(40)), ..job(&from, 1) };
+    let slow = PutJob { limit: Some(BitRate::mbps(40)).into(), ..job(&from, 1) };
     let result = put(fleet.members(), &slow, &Watch(watch), &cancel);
     assert!(matches!(result, Err(PutError::Cancelled)), "{result:?}");
     let report = put(fleet.members(), &job(&from, 1), &Unwatched, &Cancel::new()).unwrap();

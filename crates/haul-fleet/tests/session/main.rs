@@ -103,7 +103,7 @@ fn a_job_that_is_given_up_ends_no_other_and_status_tells_of_those_under_way() {
     let (session, _) = Stage::start(stage.setup("a", true));
     let (tell, told) = mpsc::channel();
     // Slow ones, that would take an hour.
-    let slow = |to: &str| GetJob { limit: Some(BitRate::from_bps(8_000)), ..get(&["file"], &stage.path(to)) };
+    let slow = |to: &str| GetJob { limit: Some(BitRate::from_bps(8_000)).into(), ..get(&["file"], &stage.path(to)) };
     let given_up = session.download_async(slow("slow"), Arc::new(Ordered(tell.clone())));
     told.recv().expect("it has begun");
     let other = session.download_async(get(&["file"], &stage.path("quick")), Arc::new(Unwatched));

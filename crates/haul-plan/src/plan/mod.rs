@@ -140,6 +140,12 @@ impl Plan {
         self.balanced.is_stale = true;
     }
 
+    /// A server's user has it bring no more than this from now on.
+    pub fn handle_limit(&mut self, server: ServerId, limit: Option<BitRate>) {
+        self.servers[server.index()].profile.limit = limit;
+        self.balanced.is_stale = true;
+    }
+
     /// A server's round trips take so long at present, queues included.
     pub fn handle_rtt(&mut self, server: ServerId, rtt: Duration) {
         self.servers[server.index()].on_rtt(rtt);

@@ -37,13 +37,18 @@ pub struct Ran {
 impl Far {
     /// Connects this side's streams with those of the program that listens there, until both directions have ended.
     pub fn pipe(&self, local: Local) -> Result<Outcome, TunnelError> {
-        Ok(self.run(Ask::Pipe, local, io::sink(), || {})?.outcome)
+        self.pipe_told(local, |_| {})
+    }
+
+    /// The same; `on_connected` is called once, when the connection is there.
+    pub fn pipe_told(&self, local: Local, on_connected: impl FnOnce(&Connection)) -> Result<Outcome, TunnelError> {
+        Ok(self.run(Ask::Pipe, local, io::sink(), on_connected)?.outcome)
     }
 
     /// Has a line run by the user's shell there, over ssh; it has this side's streams until it ends. Its standard error goes to `errors` as it comes: a stranger's bytes, which whatever shows
     /// them cleans first. That nobody takes them any more does not end the command.
     pub fn command(&self, line: Vec<u8>, local: Local, errors: impl Write + Send + 'static) -> Result<Ran, TunnelError> {
-        self.run(Ask::Command(line), local, errors, || {})
+        self.run(Ask::Command(line), local, errors, |_| {})
     }
 
     /// The same for whatever can be asked for; `on_connected` is called once, when the login is over and the connection is there.
@@ -52,12 +57,12 @@ impl Far {
         what: Ask,
         local: Local,
         errors: impl Write + Send + 'static,
-        on_connected: impl FnOnce(),
+        on_connected: impl FnOnce(&Connection),
     ) -> Result<Ran, TunnelError> {
         let cancel = &self.connector.cancel;
         let connected = self.connector.connect(&self.host)?;
-        on_connected();
         let connection = connected.connection.clone();
+        on_connected(&connection);
         let asked = ask(&connection, what).map_err(|error| self.broken(&connected, error))?;
         let stop = Arc::new(AtomicBool::new(false));
         let Asked { control, control_out: _control_out } = asked;

@@ -117,6 +117,7 @@ impl Client {
                 Ok((connected, _session)) => {
                     (pause, first) = (FIRST_PAUSE, false);
                     let connection = connected.connection.clone();
+                    self.observer.connection(&connection);
                     publish.send_replace(Some(connection.clone()));
                     let ended = runtime.block_on(serve(&connection, hub, cancel));
                     publish.send_replace(None);

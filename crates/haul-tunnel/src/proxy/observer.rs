@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::net::SocketAddr;
 
-use haul::ConnectionError;
+use haul::{Connection, ConnectionError};
 use haul_peer::Refusal;
 
 use super::error::ClientError;
@@ -95,6 +95,9 @@ pub enum Event<'a> {
 pub trait Observer: Send + Sync {
     /// Something has happened.
     fn event(&self, event: Event<'_>);
+
+    /// The asking side has this connection from now on, for the first time or again. Said before it carries anything.
+    fn connection(&self, _: &Connection) {}
 }
 
 /// Hears nothing.

@@ -21,6 +21,6 @@ pub const FLEET: Experiment = Experiment {
     name: "fleet",
     about: "One client and 1 to 13 storage servers: total and per-server rate, a slow server, a dead one, and others who do the same",
     reproduces: "Parallel transfer by UDT (IPSJ): 13 servers, five of 10 Gbit/s and eight of 1 Gbit/s, at 150 ms: 6.992 Gbit/s of 10",
-    simulate: simulated::simulated,
+    simulate: Some(simulated::simulated),
     measure: real::measured,
 };

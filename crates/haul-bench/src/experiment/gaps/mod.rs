@@ -14,6 +14,6 @@ pub const GAPS: Experiment = Experiment {
     name: "gaps",
     about: "How exactly packets are spaced: PAUSE frames in the gaps beside timers, a token bucket, haul's trains and no spacing",
     reproduces: "PSPacer (PFLDnet 2005): gaps at the receiver, 100 Mbit/s to 5 Gbit/s",
-    simulate: simulated::simulated,
+    simulate: Some(simulated::simulated),
     measure: real::measured,
 };

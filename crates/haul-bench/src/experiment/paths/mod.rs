@@ -17,6 +17,6 @@ pub const PATHS: Experiment = Experiment {
     name: "paths",
     about: "One connection over two unlike links: files and an ordered stream, beside each link alone",
     reproduces: "MPTCP's acceptance (Raiciu et al., NSDI 2012): several links carry their sum, and a slow one never lowers a fast one",
-    simulate: simulated::simulated,
+    simulate: Some(simulated::simulated),
     measure: real::measured,
 };

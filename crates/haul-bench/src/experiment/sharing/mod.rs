@@ -30,7 +30,7 @@ pub const SHARING: Experiment = Experiment {
     name: "sharing",
     about: "Every mode among its own kind, beside CUBIC and BBR, and alone: each goal with its value and verdict",
     reproduces: "HpFP and xTCP: the modes aggressive, fair, fair with quick start, and modest",
-    simulate: simulated,
+    simulate: Some(simulated),
     measure: measured,
 };
 
@@ -38,7 +38,7 @@ pub const KERNEL_SHARING: Experiment = Experiment {
     name: "kernel-sharing",
     about: "The kernel's TCP with haul's laws (haul tcp): each mode among its own kind, beside CUBIC and BBR, and alone",
     reproduces: "xTCP: the modes aggressive, fair and modest beside TCP, for programs that know nothing of them",
-    simulate: |scale| simulate(KERNEL_CASES, Duration::from_secs(scale.pick(6, 30)), scale),
+    simulate: Some(|scale| simulate(KERNEL_CASES, Duration::from_secs(scale.pick(6, 30)), scale)),
     measure: |scale, ground| {
         let length = Duration::from_secs(scale.pick(8, 30));
         with_laws(|| measure(KERNEL_CASES, length, scale, ground))

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use haul_copy::CopyControl;
+use haul_control::Controlled;
 
 /// There are none.
 pub struct Orders;
 
 /// Takes none.
-pub fn take(_control: Arc<CopyControl>) -> Option<Orders> {
+pub fn take(_controlled: Arc<dyn Controlled>) -> Option<Orders> {
     None
 }
