@@ -356,6 +356,30 @@ fn open_mpi_starts_members() {
     assert!(eventually(Duration::from_secs(10), || left().is_empty()), "{:?}", left());
 }
 
+#[test]
+fn open_mpi_starts_members_on_several_hosts() {
+    if !has("mpirun") {
+        return;
+    }
+    let Some(fleet) = Fleet::open(BitRate::mbps(100), 12 << 20) else { return };
+    let haul = haul_binary().to_str().expect("UTF-8");
+    // From outside, and on one of the hosts, whose mpirun starts its own member without ssh.
+    let agent = fleet.sites.scratch().join("bin/ssh").display().to_string();
+    for on in [&[][..], &["--launcher-on", "site2"]] {
+        let mut words = vec!["--remote-haul", haul, "--call-back", "10.91.1.1", "--limit-each", "12M"];
+        for word in ["--allow-run-as-root", "--mca", "plm_rsh_agent", &agent] {
+            words.extend(["--launcher-arg", word]);
+        }
+        let running = Running::start(fleet.get("mpirun", "site1,site2,site3", &[&words, on].concat()));
+        let members = || (1..=3).all(|site| fleet.of_haul(site).len() == 1);
+        let is_started = eventually(PATIENCE, members);
+        let finished = running.wait(PATIENCE).expect(0);
+        assert!(is_started, "not one member on each host: {finished}");
+        fleet.assert_got(&finished, 3);
+        fleet.assert_no_process_left(Duration::from_secs(10));
+    }
+}
+
 /// Slurm on one host, with three nodes, whose users munge vouches for.
 struct Slurm {
     conf: PathBuf,
