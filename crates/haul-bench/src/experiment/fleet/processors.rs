@@ -135,6 +135,7 @@ pub fn figure(conditions: &str, ran: &[&Ran]) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::Data;
 
     fn reading(seconds: &[f64]) -> Reading {
         Reading(seconds.iter().copied().map(Duration::from_secs_f64).collect())
@@ -159,6 +160,11 @@ mod tests {
         assert_eq!(few.rows, [cells.map(str::to_owned)]);
         assert!(table("t", "", 3, &[&dark]).is_none() && figure("", &[&dark]).is_none());
         let drawn = figure("over a wire", &[&counted, &dark]).expect("a figure");
-        assert!(drawn.svg().expect("drawn").contains("somebody"));
+        drawn.svg().expect("drawn");
+        let (Data::Bars(bars), Data::Lines(lines)) = (&drawn.charts[0].data, &drawn.charts[1].data) else { panic!("{drawn:?}") };
+        let values: Vec<f64> = bars.series[0].values.iter().flatten().map(|value| value.mean).collect();
+        assert_eq!((bars.series.len(), &*bars.series[0].name, values), (1, "somebody", vec![2.0, 3.0, 1.5]));
+        let points: Vec<(f64, f64)> = lines[0].points.iter().map(|point| (point.x, point.value.mean)).collect();
+        assert_eq!((lines.len(), points), (1, vec![(1.0, 1.0), (2.0, 0.5)]));
     }
 }
