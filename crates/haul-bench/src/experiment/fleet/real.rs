@@ -208,7 +208,7 @@ impl Scene {
         Err(MeasureError::Ended { who: "script", status: output.status.code().unwrap_or(-1), said })
     }
 
-    fn play(mut self, ground: &Ground<'_>) -> Result<Ran, MeasureError> {
+    fn play(self, ground: &Ground<'_>) -> Result<Ran, MeasureError> {
         let Turn { who, size, servers, set, fate } = self.turn;
         let payload = FILE * (self.files * servers) as u64;
         let lines: u64 = (0..servers).map(|server| line(server, size.client()).as_bps()).sum();
