@@ -442,7 +442,17 @@ mod tests {
 
     #[test]
     fn prints_as_it_was_written() {
-        for text in ["me@host:x", "haul://host:7700/pub/a", "-", "./a:b", "me@[::1]:x", "scp://me@host:22//x%25", "[any]:x", "[ram]:x", "me@gfarm:x"] {
+        for text in [
+            "me@host:x",
+            "haul://host:7700/pub/a",
+            "-",
+            "./a:b",
+            "me@[::1]:x",
+            "scp://me@host:22//x%25",
+            "[any]:x",
+            "[ram]:x",
+            "me@gfarm:x",
+        ] {
             assert_eq!(parsed(text).map(|operand| operand.to_string()), Ok(text.to_owned()));
         }
     }

@@ -63,7 +63,9 @@ impl Asked {
         let (rate, sum) = (bits / seconds / 1e6, LINES_MBPS.iter().sum::<u64>() as f64);
         let bound = sum * f64::from(self.mtu - HEADERS_BYTES) / f64::from(self.mtu);
         let (of_sum, of_bound) = (rate / sum * 100.0, rate / bound * 100.0);
-        format!("{rate:.1} Mbit/s, {of_sum:.1} % of the lines, {of_bound:.1} % of the {bound:.1} Mbit/s of content that they carry")
+        format!(
+            "{rate:.1} Mbit/s, {of_sum:.1} % of the lines, {of_bound:.1} % of the {bound:.1} Mbit/s of content that they carry"
+        )
     }
 }
 

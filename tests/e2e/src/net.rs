@@ -301,11 +301,15 @@ pub fn is_orphan(name: &str) -> bool {
     owner.is_some_and(|pid| test_kill_process(pid).is_err())
 }
 
-/// Makes a namespace with its loopback interface up. Names are asked of nobody there: `ip netns exec` shows its programs this file in place of the machine's, whose name
-/// server is out of reach, so that each question would take seconds.
+/// Makes a namespace with its loopback interface up, where names are asked of nobody.
 pub fn add(namespace: &str) {
     ip(&["netns", "add", namespace]);
     ip(&["-n", namespace, "link", "set", "lo", "up"]);
+    ask_nobody(namespace);
+}
+
+/// `ip netns exec` shows programs of a namespace this file in place of the machine's, whose name server is out of reach, so that each question would take seconds.
+pub fn ask_nobody(namespace: &str) {
     let dir = Path::new(NETNS_FILES_DIR).join(namespace);
     fs::create_dir_all(&dir).expect("a directory below /etc/netns");
     fs::write(dir.join("resolv.conf"), "nameserver 127.0.0.1\n").expect("a resolv.conf");

@@ -18,7 +18,7 @@ use haul_lab::{LinkOptions, Wan, WanSpec};
 use haul_units::BitRate;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::net::{Host, PREFIX, add, bytes_over, ip, line, must, remove, set_in, shape};
+use crate::net::{Host, PREFIX, add, ask_nobody, bytes_over, ip, line, must, remove, set_in, shape};
 use crate::room::Room;
 use crate::sshd::{PORT, Sshd};
 use crate::tmpfs::SharedMounts;
@@ -100,6 +100,7 @@ impl Sites {
         let wan = Wan::up(WanSpec { link: link.clone(), mtu, ..WanSpec::default() }).expect("an emulated link");
         let name = format!("{PREFIX}{}-site{number}", self.room.id());
         let (site, edge) = (wan.host("a").expect("host a"), wan.host("b").expect("host b"));
+        ask_nobody(&name);
         inside(site, || {
             attach(&name);
             ip(&["address", "add", &format!("10.90.{number}.1/32"), "dev", "wan0"]);

@@ -301,11 +301,13 @@ fn here_a_store_is_named() {
     let Some(lab) = Lab::open() else { return };
     let here = lab.place("here");
     fs::write(here.join("any:x"), "a file").unwrap();
-    let run = |mut command: std::process::Command| Running::start({
-        command.current_dir(&here);
-        command
-    })
-    .wait(PATIENCE);
+    let run = |mut command: std::process::Command| {
+        Running::start({
+            command.current_dir(&here);
+            command
+        })
+        .wait(PATIENCE)
+    };
     let fleet = || {
         let mut command = lab.haul(&lab.near);
         command.args(["fleet", "get", "-F"]).arg(lab.ssh_config()).args(["-H", "far", "/etc/hostname", "any:x"]);

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::fetchers::Fetcher;
 use super::paper::{FAST, KILLED_MOST, PAPERS_SHARE, RTT, SERVERS, START, WANTED_SHARE};
-use super::processors::{self, Spent};
+use super::processors::{self, Counted, Spent};
 use crate::bench::Series;
 use crate::experiment::report::Judged;
 use crate::experiment::{Report, Scale, Table};
@@ -125,7 +125,7 @@ pub fn report(scale: Scale, ran: &[Ran], notes: Vec<String>) -> Report {
         }
         report.tables.push(parts(size, &whole));
         let title = format!("A client of {}, processor time [s] from the command to its end", size.client());
-        report.tables.extend(processors::table(&named(size, "processors"), &title, SERVERS, &whole));
+        report.tables.extend(processors::table(&named(size, "processors"), &title, SERVERS, &counted(&whole)));
         report.charts.extend(charts(size, &whole, &of_size));
     }
     report
@@ -215,6 +215,15 @@ fn jobs(size: Size, files: usize, whole: &[&Ran]) -> Table {
     table
 }
 
+/// Those of which processor time is known.
+fn counted<'a>(ran: &[&'a Ran]) -> Vec<Counted<'a>> {
+    let one = |run: &&'a Ran| {
+        let spent = run.processors.as_ref()?;
+        Some(Counted { who: run.who, words: [run.set, &run.fate], payload: Bytes(run.payload_bytes), spent })
+    };
+    ran.iter().filter_map(one).collect()
+}
+
 /// `haul fleet get` by the number of servers.
 fn by_number<'a>(ran: &[&'a Ran]) -> Vec<&'a Ran> {
     let mut runs: Vec<&Ran> = ran.iter().copied().filter(|run| run.who == Fetcher::Fleet.name() && run.set == OWN).collect();
@@ -282,7 +291,7 @@ fn charts(size: Size, whole: &[&Ran], ran: &[&Ran]) -> Vec<(String, Figure)> {
         }
     }
     let own: Vec<&Ran> = whole.iter().copied().filter(|run| run.set == OWN).collect();
-    charts.extend(processors::figure(&conditions, &own).map(|figure| (named(size, "processors"), figure)));
+    charts.extend(processors::figure(&conditions, &counted(&own)).map(|figure| (named(size, "processors"), figure)));
     let points: Vec<(f64, f64)> =
         by_number(ran).iter().map(|run| (run.servers as f64, run.mean().as_bps() as f64 / 1e6)).collect();
     if points.len() > 1 {
@@ -346,5 +355,17 @@ mod tests {
         assert!((99e6..=100.1e6).contains(&(rate.as_bps() as f64)), "{rate}");
         // The time from the command is told apart.
         assert!(run.until_four_fifths().is_some_and(|seconds| (5.0..5.5).contains(&seconds)));
+    }
+
+    #[test]
+    fn runs_whose_processor_time_is_not_known_are_left_out() {
+        let spent = Spent { client_s: 2.0, servers_s: vec![1.0], wan_s: 3.0 };
+        let (dark, known) =
+            (Ran { client_cpu_s: Some(1.0), ..Ran::of("nobody") }, Ran { processors: Some(spent), ..Ran::of("somebody") });
+        let names: Vec<_> = counted(&[&dark, &known]).iter().map(|run| run.who).collect();
+        assert_eq!((names, dark.client_cpu(), known.client_cpu()), (vec!["somebody"], Some(1.0), Some(2.0)));
+        // Without any, the columns are not there.
+        let tables = |ran: &[Ran]| report(Scale::Quick, ran, Vec::new()).tables.len();
+        assert_eq!(tables(&[known]), tables(&[dark]) + 1);
     }
 }

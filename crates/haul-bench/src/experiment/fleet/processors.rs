@@ -12,7 +12,6 @@ use haul_units::Bytes;
 use rustix::process::Pid;
 use serde::Serialize;
 
-use super::outcome::Ran;
 use crate::bench::{Group, Groups};
 use crate::experiment::Table;
 use crate::plot::{Axis, BarSeries, Bars, Chart, Figure, Line, Value};
@@ -32,6 +31,15 @@ pub struct Spent {
     pub servers_s: Vec<f64>,
     /// The WAN between them, with what the kernel does there with what arrives at a host.
     pub wan_s: f64,
+}
+
+/// A run of which it is known.
+pub struct Counted<'a> {
+    pub who: &'static str,
+    /// Which files, and what happened.
+    pub words: [&'a str; 2],
+    pub payload: Bytes,
+    pub spent: &'a Spent,
 }
 
 /// What had been used at some point of time, in the order of [`Accounts::all`].
@@ -87,15 +95,14 @@ impl Spent {
 }
 
 /// Of runs with this many servers; none where nothing was counted.
-pub fn table(name: &str, title: &str, servers: usize, ran: &[&Ran]) -> Option<Table> {
+pub fn table(name: &str, title: &str, servers: usize, ran: &[Counted<'_>]) -> Option<Table> {
     let each: Vec<String> = (1..=servers).map(|server| format!("s{server}")).collect();
     let mut columns = vec!["who", "files", "what happens", "client", "WAN", "servers", "servers per GB"];
     columns.extend(each.iter().map(String::as_str));
     let mut table = Table::new(name, title, &columns);
-    for run in ran {
-        let Some(spent) = &run.processors else { continue };
-        let mut row = vec![run.who.to_owned(), run.set.to_owned(), run.fate.clone()];
-        let sums = [spent.client_s, spent.wan_s, spent.of_servers(), spent.for_gigabyte(Bytes(run.payload_bytes))];
+    for Counted { who, words: [files, fate], payload, spent } in ran {
+        let mut row = [who, files, fate].map(|word| (*word).to_owned()).to_vec();
+        let sums = [spent.client_s, spent.wan_s, spent.of_servers(), spent.for_gigabyte(*payload)];
         row.extend(sums.iter().chain(&spent.servers_s).map(|seconds| format!("{seconds:.2}")));
         row.resize(columns.len(), "-".to_owned());
         table.rows.push(row);
@@ -104,23 +111,22 @@ pub fn table(name: &str, title: &str, servers: usize, ran: &[&Ran]) -> Option<Ta
 }
 
 /// Of the same, each fetcher once.
-pub fn figure(conditions: &str, ran: &[&Ran]) -> Option<Figure> {
-    let counted: Vec<(&str, &Spent)> = ran.iter().filter_map(|run| Some((run.who, run.processors.as_ref()?))).collect();
-    if counted.is_empty() {
+pub fn figure(conditions: &str, ran: &[Counted<'_>]) -> Option<Figure> {
+    if ran.is_empty() {
         return None;
     }
     let seconds = || Axis::linear("processor time", "s");
-    let bar = |(who, spent): &(&str, &Spent)| BarSeries {
+    let bar = |Counted { who, spent, .. }: &Counted<'_>| BarSeries {
         name: (*who).to_owned(),
         values: [spent.client_s, spent.wan_s, spent.of_servers()].map(|mean| Some(Value { mean, spread: None })).to_vec(),
         look: None,
     };
     let groups = ["client", "the WAN", "all servers"].map(str::to_owned).to_vec();
-    let bars = Bars { groups, series: counted.iter().map(bar).collect() };
-    let line = |(who, spent): &(&str, &Spent)| {
+    let bars = Bars { groups, series: ran.iter().map(bar).collect() };
+    let line = |Counted { who, spent, .. }: &Counted<'_>| {
         Line::through(*who, spent.servers_s.iter().enumerate().map(|(at, seconds)| (at as f64 + 1.0, *seconds)))
     };
-    let lines = counted.iter().map(line).collect();
+    let lines = ran.iter().map(line).collect();
     Some(Figure {
         title: "Processor time of client and servers".to_owned(),
         subtitle: conditions.to_owned(),
@@ -151,20 +157,24 @@ mod tests {
     }
 
     #[test]
-    fn each_server_has_a_column_and_what_was_not_counted_no_row() {
+    fn each_server_has_a_column_and_each_fetcher_a_line() {
         let spent = Spent { client_s: 2.0, servers_s: vec![1.0, 0.5], wan_s: 3.0 };
-        let counted = Ran { processors: Some(spent), payload_bytes: 500_000_000, ..Ran::of("somebody") };
-        let (dark, few) = (Ran::of("nobody"), table("t", "", 3, &[&counted, &Ran::of("nobody")]).expect("a table"));
+        let ran = [Counted { who: "somebody", words: ["own", ""], payload: Bytes(500_000_000), spent: &spent }];
+        let few = table("t", "", 3, &ran).expect("a table");
         assert_eq!(few.columns[3..], ["client", "WAN", "servers", "servers per GB", "s1", "s2", "s3"]);
         let cells = ["somebody", "own", "", "2.00", "3.00", "1.50", "3.00", "1.00", "0.50", "-"];
         assert_eq!(few.rows, [cells.map(str::to_owned)]);
-        assert!(table("t", "", 3, &[&dark]).is_none() && figure("", &[&dark]).is_none());
-        let drawn = figure("over a wire", &[&counted, &dark]).expect("a figure");
+        let drawn = figure("over a wire", &ran).expect("a figure");
         drawn.svg().expect("drawn");
         let (Data::Bars(bars), Data::Lines(lines)) = (&drawn.charts[0].data, &drawn.charts[1].data) else { panic!("{drawn:?}") };
         let values: Vec<f64> = bars.series[0].values.iter().flatten().map(|value| value.mean).collect();
         assert_eq!((bars.series.len(), &*bars.series[0].name, values), (1, "somebody", vec![2.0, 3.0, 1.5]));
         let points: Vec<(f64, f64)> = lines[0].points.iter().map(|point| (point.x, point.value.mean)).collect();
         assert_eq!((lines.len(), points), (1, vec![(1.0, 1.0), (2.0, 0.5)]));
+    }
+
+    #[test]
+    fn where_nothing_was_counted_there_is_no_table() {
+        assert!(table("t", "", 3, &[]).is_none() && figure("", &[]).is_none());
     }
 }

@@ -47,9 +47,8 @@ pub fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
     let mut ran = Vec::new();
     let _memory = AtHand::take(memory_of(Size::Tenth.files(scale)))
         .inspect_err(|error| notes.push(format!("memory was not at hand: {error}")));
-    let groups = Groups::open()
-        .inspect_err(|error| notes.push(format!("processor time of each server was not counted: {error}")))
-        .ok();
+    let groups =
+        Groups::open().inspect_err(|error| notes.push(format!("processor time of each server was not counted: {error}"))).ok();
     for turn in turns(scale) {
         if !ground.go_on() {
             break;
