@@ -364,10 +364,12 @@ fn open_mpi_starts_members_on_several_hosts() {
     let Some(fleet) = Fleet::open(BitRate::mbps(100), 12 << 20) else { return };
     let haul = haul_binary().to_str().expect("UTF-8");
     // From outside, and on one of the hosts, whose mpirun starts its own member without ssh.
-    let agent = fleet.sites.scratch().join("bin/ssh").display().to_string();
+    let scratch = fleet.sites.scratch().display().to_string();
+    let agent = format!("{scratch}/bin/ssh");
     for on in [&[][..], &["--launcher-on", "site2"]] {
         let mut words = vec!["--remote-haul", haul, "--call-back", "10.91.1.1", "--limit-each", "12M"];
-        for word in ["--allow-run-as-root", "--mca", "plm_rsh_agent", &agent] {
+        // What mpirun keeps of its run may outlive it, and is to go with the scratch directory.
+        for word in ["--allow-run-as-root", "--mca", "plm_rsh_agent", &agent, "--mca", "orte_tmpdir_base", &scratch] {
             words.extend(["--launcher-arg", word]);
         }
         let running = Running::start(fleet.get("mpirun", "site1,site2,site3", &[&words, on].concat()));
