@@ -25,6 +25,7 @@ pub struct Accounts {
 
 /// Processor time, in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the unit is part of the name")]
 pub struct Spent {
     pub client_s: f64,
     /// Server by server.

@@ -216,7 +216,9 @@ impl Scene {
         let mut commands = who.commands(&*self.site, ground.programs, servers, set, &names);
         let failed = |error| MeasureError::Start { what: "the client", error };
         if let Some(accounts) = &self.accounts {
-            commands.iter_mut().for_each(|command| accounts.for_client(command));
+            for command in &mut commands {
+                accounts.for_client(command);
+            }
         }
         let used = || self.accounts.as_ref().and_then(|accounts| accounts.read().ok());
         let (begin, idle, unused) = (now(), processor_ticks(), used());
