@@ -1,11 +1,12 @@
 #!/bin/bash
 # What a fleet reaches and costs beside its evaluation (haul lab run fleet): one file from three replicas, with the
-# fastest server killed half way and without; a hundred servers; a million files.
+# fastest server killed half way and without, over the emulator's lines and over the kernel's, with frames of 1500 and
+# of 9000 bytes; a hundred servers; a million files.
 #
 #     bench/fleet.sh [DIRECTORY]
 #
 # Builds what it runs. As root, for it makes network namespaces. With DIRECTORY, what it prints stands in
-# DIRECTORY/fleet-scale.txt too. Some five minutes, and five more for the build.
+# DIRECTORY/fleet-scale.txt too. Some seven minutes, and five more for the build.
 set -eu
 cd "$(dirname "$0")/.."
 if [ $# -gt 0 ]; then
@@ -22,6 +23,10 @@ for turn in 1 2 3; do
     target/release/examples/replicas 2000
     echo "the same, the fastest server killed half way:"
     target/release/examples/replicas 2000 kill
+    for mtu in 1500 9000; do
+        echo "one file of 2 GB from three replicas over the kernel's lines, turn $turn:"
+        target/release/examples/replicas 2000 --kernel --mtu "$mtu"
+    done
 done
 echo "a hundred servers on this machine:"
 cargo test --release --locked -q -p haul-fleet --test many -- a_member_costs --nocapture | grep KiB

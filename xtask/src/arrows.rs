@@ -95,7 +95,7 @@ const RULES: &[Rule] = &[
             "haul-cc",
             "haul-units",
         ],
-        &[],
+        &["skip"],
     ),
     rule(
         "haul-serve",

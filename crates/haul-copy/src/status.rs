@@ -38,9 +38,7 @@ pub struct StatusReport {
     pub version: PeerText,
     /// What the machine calls itself.
     pub host: PeerText,
-    /// Processors.
-    pub processors: u32,
-    /// Load and this process; the room is in `places`.
+    /// Processors, their load, and this process; the room is in `places`.
     pub machine: MachineReport,
     /// All memory, in bytes.
     pub memory_total_bytes: u64,
@@ -99,7 +97,6 @@ impl StatusReport {
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
             host: PeerText::from(read("/proc/sys/kernel/hostname").trim()),
-            processors: thread::available_parallelism().map_or(1, |number| u32::try_from(number.get()).unwrap_or(u32::MAX)),
             machine: MachineWatch::start().report(None),
             memory_total_bytes: kib("MemTotal"),
             memory_available_bytes: kib("MemAvailable"),
@@ -209,7 +206,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let account = Access::Account { home: dir.path().to_owned() };
         let report = StatusReport::of(&account, &Places::default(), None, &Cancel::new());
-        assert!(report.processors > 0 && report.memory_total_bytes > report.memory_available_bytes && report.up_s > 0);
+        assert!(report.machine.processors > 0 && report.memory_total_bytes > report.memory_available_bytes && report.up_s > 0);
         assert!(report.places[0].free_bytes <= report.places[0].total_bytes && report.places[0].total_bytes > Some(0));
         let missing = StatusReport::of(&account, &Places::default(), Some(&WirePath(b"no/such".to_vec())), &Cancel::new());
         assert!(missing.places[0].problem.is_some() && missing.places[0].free_bytes.is_none(), "{missing:?}");

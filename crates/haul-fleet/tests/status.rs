@@ -40,7 +40,7 @@ fn each_member_tells_of_its_room_and_one_that_has_gone_of_nothing() {
     assert_eq!(names, ["s0", "s1", "s2"]);
     for status in &told[..2] {
         let report = status.report.as_ref().expect("told");
-        assert!(report.places[0].total_bytes > Some(0) && report.processors > 0, "{report:?}");
+        assert!(report.places[0].total_bytes > Some(0) && report.machine.processors > 0, "{report:?}");
     }
     assert!(told[2].report.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Other), "{:?}", told[2].report);
 }

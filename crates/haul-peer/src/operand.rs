@@ -1,8 +1,8 @@
 //! What an operand of `haul cp` names: a local path, a path behind ssh, a path behind a daemon, or a standard stream.
 //!
 //! scp's rule decides between local and remote: a `:` before any `/` makes it remote, unless it is the first character. Paths are bytes,
-//! not text: any name that a file system holds can be given. `gfarm:` and `ram:` are no hosts but stores that this machine reaches; a host of such a name
-//! is written `scp://gfarm/path`, `user@gfarm:path` or `[gfarm]:path`.
+//! not text: any name that a file system holds can be given. `gfarm:` and `ram:` are no hosts but stores that this machine reaches, and `any:` is one that another
+//! machine chooses; a host of such a name is written `scp://gfarm/path`, `user@gfarm:path` or `[gfarm]:path`.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -17,6 +17,9 @@ pub const DAEMON_PORT: u16 = 7700;
 
 /// What stands before the path in a store that is no directory of this machine and that this machine reaches without another one.
 pub const STORES: [&str; 2] = ["gfarm:", "ram:"];
+
+/// What stands before the name of a file whose place the machine chooses that stores it: behind a host only.
+const CHOSEN_THERE: &str = "any:";
 
 /// A source or a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +78,11 @@ pub enum OperandError {
     /// A daemon's address that names no root.
     #[error("{0}: no root named: write haul://host/ROOT/path")]
     NoRoot(String),
+    /// A place that is another machine's choice, and no other machine.
+    #[error(
+        "{0}: any: is a place of another machine's choice: write HOST:any:NAME; a file here that is called so is ./{0}, on a host called any [any]:PATH"
+    )]
+    NotHere(String),
     /// An address of some other kind.
     #[error("{0}: only scp:// and haul:// addresses are understood")]
     UnknownScheme(String),
@@ -99,6 +107,9 @@ impl Operand {
         }
         if is_path_here(bytes) || STORES.iter().any(|store| bytes.starts_with(store.as_bytes())) {
             return Ok(Self::Local(PathBuf::from(text)));
+        }
+        if bytes.starts_with(CHOSEN_THERE.as_bytes()) {
+            return Err(OperandError::NotHere(shown(text)));
         }
         match host_and_path(bytes) {
             None => Ok(Self::Local(PathBuf::from(text))),
@@ -189,7 +200,8 @@ impl fmt::Display for Operand {
             Self::Local(path) => write!(f, "{}", path.display()),
             Self::Ssh(host, path) => {
                 let path = Path::new(path).display();
-                let brackets = host.host.as_encoded_bytes().contains(&b':');
+                let is_address = host.host.as_encoded_bytes().contains(&b':');
+                let brackets = is_address || (host.user.is_none() && host.port.is_none() && is_store(&host.host));
                 let (open, close) = if brackets { ("[", "]") } else { ("", "") };
                 let user = host.user.as_ref().map(|user| format!("{}@", user.display())).unwrap_or_default();
                 let name = format!("{user}{open}{}{close}", host.host.display());
@@ -201,6 +213,12 @@ impl fmt::Display for Operand {
             Self::Daemon(host, path) => write!(f, "haul://{host}/{}", Path::new(path).display()),
         }
     }
+}
+
+/// Whether a host's name with a colon behind it would be taken for a store.
+fn is_store(host: &OsStr) -> bool {
+    let is_named = |store: &str| store.strip_suffix(':').is_some_and(|name| host == name);
+    STORES.iter().copied().chain([CHOSEN_THERE]).any(is_named)
 }
 
 /// Splits `scheme://rest`.
@@ -351,6 +369,22 @@ mod tests {
     }
 
     #[test]
+    fn the_choice_of_another_machine_is_behind_its_name() {
+        for text in ["any:", "any:x", "any:/a/b"] {
+            let error = parsed(text).expect_err(text);
+            assert_eq!(error, OperandError::NotHere(text.to_owned()));
+            assert!(error.to_string().contains("write HOST:any:NAME"), "{error}");
+        }
+        assert_eq!(parsed("host:any:x"), Ok(ssh(None, "host", None, "any:x")));
+        for (text, user) in [("me@any:/a", Some("me")), ("[any]:/a", None), ("scp://any//a", None)] {
+            assert_eq!(parsed(text), Ok(ssh(user, "any", None, "/a")), "{text}");
+        }
+        for text in ["./any:x", "any", "any/x:y"] {
+            assert_eq!(parsed(text), Ok(Operand::Local(text.into())), "{text}");
+        }
+    }
+
+    #[test]
     fn hosts_as_scp_has_them() {
         assert_eq!(parsed("host:"), Ok(ssh(None, "host", None, "")));
         assert_eq!(parsed("host:a:b/c"), Ok(ssh(None, "host", None, "a:b/c")));
@@ -408,7 +442,17 @@ mod tests {
 
     #[test]
     fn prints_as_it_was_written() {
-        for text in ["me@host:x", "haul://host:7700/pub/a", "-", "./a:b", "me@[::1]:x", "scp://me@host:22//x%25"] {
+        for text in [
+            "me@host:x",
+            "haul://host:7700/pub/a",
+            "-",
+            "./a:b",
+            "me@[::1]:x",
+            "scp://me@host:22//x%25",
+            "[any]:x",
+            "[ram]:x",
+            "me@gfarm:x",
+        ] {
             assert_eq!(parsed(text).map(|operand| operand.to_string()), Ok(text.to_owned()));
         }
     }

@@ -138,7 +138,7 @@ impl Fleet {
 fn tell_server(told: &Bound<'_, PyDict>, report: &StatusReport) -> PyResult<()> {
     told.set_item("host", report.host.as_str())?;
     told.set_item("version", report.version.as_str())?;
-    told.set_item("processors", report.processors)?;
+    told.set_item("processors", report.machine.processors)?;
     told.set_item("load", report.machine.load1)?;
     told.set_item("memory_total", report.memory_total_bytes)?;
     told.set_item("memory_available", report.memory_available_bytes)?;

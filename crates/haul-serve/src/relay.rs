@@ -70,7 +70,8 @@ struct Holder {
 /// A pair that a client has, until it is dropped.
 struct Held<'a> {
     relay: &'a Relaying,
-    pair: PairId,
+    /// None once it has been given back.
+    pair: Option<PairId>,
 }
 
 impl Relaying {
@@ -120,7 +121,7 @@ impl Relaying {
             thread::park_timeout(LOOK);
             let mut core = self.core();
             core.tidy(self.now());
-            let Some(bytes) = core.forwarded(held.pair) else { break };
+            let Some(bytes) = held.pair.and_then(|pair| core.forwarded(pair)) else { break };
             forwarded_bytes = bytes;
         }
         Ok(held.release().unwrap_or(forwarded_bytes))
@@ -143,7 +144,7 @@ impl Relaying {
         let made = self.core().allocate(self.now(), &random).map_err(|full| refuse(&full.to_string()))?;
         let pair = made.asking.pair;
         holders.insert(pair, holder);
-        Ok((Held { relay: self, pair }, made))
+        Ok((Held { relay: self, pair: Some(pair) }, made))
     }
 
     fn run(&self, socket: &Socket) {
@@ -196,15 +197,22 @@ impl Relaying {
 }
 
 impl Held<'_> {
-    fn release(self) -> Option<u64> {
-        self.relay.core().release(self.pair)
+    /// Gives it back, and says how many bytes of it were forwarded, unless it has ended.
+    fn release(mut self) -> Option<u64> {
+        self.give_back()
+    }
+
+    fn give_back(&mut self) -> Option<u64> {
+        let pair = self.pair.take()?;
+        let forwarded_bytes = self.relay.core().release(pair);
+        self.relay.holders.lock().unwrap_or_else(PoisonError::into_inner).remove(&pair);
+        forwarded_bytes
     }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.relay.core().release(self.pair);
-        self.relay.holders.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.pair);
+        self.give_back();
     }
 }
 

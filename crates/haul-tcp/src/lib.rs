@@ -29,6 +29,7 @@ pub use class::PaceClass;
 pub use connection::{Connection, Path, Phase};
 pub use discipline::Discipline;
 pub use error::{LoadError, TcpError};
+pub use kernel::cgroup::own as own_cgroup;
 pub use kernel::netns::Namespace;
 pub use knobs::{KNOBS, Knob};
 pub use law::{Choice, Law, NoControl};

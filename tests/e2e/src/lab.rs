@@ -46,7 +46,7 @@ impl Lab {
 
     /// The configuration of ssh under which `far` and `far6` can be reached; starts the sshd at the first call.
     pub fn ssh_config(&self) -> &Path {
-        let start = || Sshd::start(&self.net.far, self.scratch(), &self.room.search_path());
+        let start = || Sshd::start(&self.net.far, self.scratch(), &self.room.search_path(), None);
         &self.sshd.get_or_init(start).client_config
     }
 

@@ -111,7 +111,7 @@ impl Nats {
         }
         ip(&["-n", &public.namespace, "route", "add", "default", "via", "192.0.2.1"]);
         let [near, far] = inside;
-        let sshd = Sshd::start(&far, room.path(), &room.search_path());
+        let sshd = Sshd::start(&far, room.path(), &room.search_path(), None);
         let config = room.path().join("ssh_config_from_outside");
         let of_far = format!(
             "Host far\n HostName {}\n HostKeyAlias [{}]:{SSH}\nInclude {}\n",

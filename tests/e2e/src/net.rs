@@ -7,7 +7,9 @@ use std::fs;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use haul_units::BitRate;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -299,11 +301,15 @@ pub fn is_orphan(name: &str) -> bool {
     owner.is_some_and(|pid| test_kill_process(pid).is_err())
 }
 
-/// Makes a namespace with its loopback interface up. Names are asked of nobody there: `ip netns exec` shows its programs this file in place of the machine's, whose name
-/// server is out of reach, so that each question would take seconds.
+/// Makes a namespace with its loopback interface up, where names are asked of nobody.
 pub fn add(namespace: &str) {
     ip(&["netns", "add", namespace]);
     ip(&["-n", namespace, "link", "set", "lo", "up"]);
+    ask_nobody(namespace);
+}
+
+/// `ip netns exec` shows programs of a namespace this file in place of the machine's, whose name server is out of reach, so that each question would take seconds.
+pub fn ask_nobody(namespace: &str) {
     let dir = Path::new(NETNS_FILES_DIR).join(namespace);
     fs::create_dir_all(&dir).expect("a directory below /etc/netns");
     fs::write(dir.join("resolv.conf"), "nameserver 127.0.0.1\n").expect("a resolv.conf");
@@ -320,6 +326,18 @@ pub fn bytes_over(namespace: &str, device: &str) -> u64 {
 /// Lets a device send so much and no more, with a queue for a tenth of a second at 20 Mbit/s.
 pub fn shape(namespace: &str, device: &str, rate: &str) {
     let limit = format!("-n {namespace} qdisc replace dev {device} root tbf rate {rate} burst 64k limit 256k");
+    must(Command::new("tc").args(limit.split(' ')));
+}
+
+/// Has a device send like a line of this rate of IP bytes in full packets, with a queue of 20 ms.
+pub fn line(namespace: &str, device: &str, rate: BitRate, mtu: u16) {
+    // The bucket counts Ethernet's header too.
+    let frames = BitRate::from_bps(rate.as_bps() * (u64::from(mtu) + 14) / u64::from(mtu));
+    // Two super-packets, or what falls due while the kernel's timer is late.
+    let burst = frames.bytes_in(Duration::from_millis(1)).as_u64().max(128 << 10);
+    let queue = frames.bytes_in(Duration::from_millis(20)).as_u64().max(2 * burst);
+    let bps = frames.as_bps();
+    let limit = format!("-n {namespace} qdisc replace dev {device} root tbf rate {bps}bit burst {burst} limit {queue}");
     must(Command::new("tc").args(limit.split(' ')));
 }
 

@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use haul_lab::{LinkOptions, Wan, WanSpec};
+use haul_units::BitRate;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::net::{Host, PREFIX, add, bytes_over, ip, must, remove, set_in, shape};
+use crate::net::{Host, PREFIX, add, ask_nobody, bytes_over, ip, line, must, remove, set_in, shape};
 use crate::room::Room;
 use crate::sshd::{PORT, Sshd};
 use crate::tmpfs::SharedMounts;
@@ -36,9 +37,15 @@ pub struct Sites {
 impl Sites {
     /// One site for each link, or nothing where namespaces cannot be made: then the test says so and ends.
     pub fn open(links: &[LinkOptions]) -> Option<Self> {
+        Self::open_with(links, 1500)
+    }
+
+    /// The same for packets of this length at most.
+    pub fn open_with(links: &[LinkOptions], mtu: u16) -> Option<Self> {
         let mut made = Self::without_sites()?;
         for (index, link) in links.iter().enumerate() {
-            made.add(index + 1, link);
+            made.add(index + 1, link, mtu);
+            made.set_mtu(index + 1, mtu);
         }
         fs::write(made.ssh_config(), made.config()).expect("writing ssh_config");
         Some(made)
@@ -48,7 +55,17 @@ impl Sites {
     pub fn on_ethernet(number: usize, rate: &str) -> Option<Self> {
         let mut made = Self::without_sites()?;
         for site in 1..=number {
-            made.add_on_ethernet(site, rate);
+            made.add_on_ethernet(site, 1500, &|namespace, device| shape(namespace, device, rate));
+        }
+        fs::write(made.ssh_config(), made.config()).expect("writing ssh_config");
+        Some(made)
+    }
+
+    /// The same with a line of its own rate for each, which counts IP bytes as the emulator's links do, in packets of this length at most.
+    pub fn on_lines(rates: &[BitRate], mtu: u16) -> Option<Self> {
+        let mut made = Self::without_sites()?;
+        for (index, rate) in rates.iter().enumerate() {
+            made.add_on_ethernet(index + 1, mtu, &|namespace, device| line(namespace, device, *rate, mtu));
         }
         fs::write(made.ssh_config(), made.config()).expect("writing ssh_config");
         Some(made)
@@ -64,25 +81,26 @@ impl Sites {
         Some(Self { hosts: Vec::new(), hub, wans: Vec::new(), inner: Vec::new(), _mounts: mounts, room })
     }
 
-    fn add_on_ethernet(&mut self, number: usize, rate: &str) {
+    fn add_on_ethernet(&mut self, number: usize, mtu: u16, shape: &dyn Fn(&str, &str)) {
         let name = format!("{PREFIX}{}-site{number}", self.room.id());
         let (hub, port) = (self.hub.namespace.clone(), format!("site{number}"));
         add(&name);
         ip(&["-n", &name, "link", "add", "eth0", "type", "veth", "peer", "name", &port, "netns", &hub]);
         for (namespace, device, last) in [(&name, "eth0", 1), (&hub, port.as_str(), 2)] {
             ip(&["-n", namespace, "address", "add", &format!("10.90.{number}.{last}/24"), "dev", device]);
-            ip(&["-n", namespace, "link", "set", "dev", device, "up"]);
-            shape(namespace, device, rate);
+            ip(&["-n", namespace, "link", "set", "dev", device, "mtu", &mtu.to_string(), "up"]);
+            shape(namespace, device);
         }
         ip(&["-n", &hub, "address", "add", &format!("10.91.{number}.1/32"), "dev", &port]);
         ip(&["-n", &name, "route", "add", "default", "via", &format!("10.90.{number}.2")]);
-        self.host(number, name, "127.0.0.1".to_owned());
+        self.host(number, name, "127.0.0.1".to_owned(), None);
     }
 
-    fn add(&mut self, number: usize, link: &LinkOptions) {
-        let wan = Wan::up(WanSpec { link: link.clone(), ..WanSpec::default() }).expect("an emulated link");
+    fn add(&mut self, number: usize, link: &LinkOptions, mtu: u16) {
+        let wan = Wan::up(WanSpec { link: link.clone(), mtu, ..WanSpec::default() }).expect("an emulated link");
         let name = format!("{PREFIX}{}-site{number}", self.room.id());
         let (site, edge) = (wan.host("a").expect("host a"), wan.host("b").expect("host b"));
+        ask_nobody(&name);
         inside(site, || {
             attach(&name);
             ip(&["address", "add", &format!("10.90.{number}.1/32"), "dev", "wan0"]);
@@ -101,16 +119,16 @@ impl Sites {
         ip(&["-n", &hub, "address", "add", &format!("10.91.{number}.1/24"), "dev", &port]);
         ip(&["-n", &hub, "link", "set", &port, "up"]);
         ip(&["-n", &hub, "route", "add", &format!("10.90.{number}.0/24"), "via", &format!("10.91.{number}.2")]);
-        self.host(number, name, format!("fd90:{number}::1"));
+        self.host(number, name, format!("fd90:{number}::1"), Some(&format!("site{number}")));
         self.wans.push(wan);
     }
 
     /// Starts what a site has.
-    fn host(&mut self, number: usize, namespace: String, address6: String) {
+    fn host(&mut self, number: usize, namespace: String, address6: String, name: Option<&str>) {
         let host = Host { namespace, address: format!("10.90.{number}.1"), address6 };
         let dir = self.scratch().join(format!("site{number}"));
         fs::create_dir_all(&dir).expect("a directory for sshd");
-        let sshd = Sshd::start(&host, &dir, &self.room.search_path());
+        let sshd = Sshd::start(&host, &dir, &self.room.search_path(), name);
         self.hosts.push((host, sshd));
     }
 

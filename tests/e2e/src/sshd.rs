@@ -27,6 +27,9 @@ const WITHOUT_STARTUP_FILES: &str = r#"for file in ~root/.bashrc ~root/.bash_pro
 done
 exec "$0" "$@""#;
 
+/// Has what follows run on a machine that calls itself so: the name of this one would be that of all hosts, and Open MPI tells them apart by it.
+const ON_A_MACHINE_CALLED: &str = r#"echo "$0" >/proc/sys/kernel/hostname && exec "$@""#;
+
 /// The daemon and what a client needs to log in.
 #[derive(Debug)]
 pub struct Sshd {
@@ -36,8 +39,8 @@ pub struct Sshd {
 }
 
 impl Sshd {
-    /// Starts it on `far`, with its files in `dir`. `path` is what its sessions find programs in.
-    pub fn start(far: &Host, dir: &Path, path: &str) -> Self {
+    /// Starts it on `far`, with its files in `dir`. `path` is what its sessions find programs in, `name` what the machine calls itself in them, if that is not this one's name.
+    pub fn start(far: &Host, dir: &Path, path: &str, name: Option<&str>) -> Self {
         let (host_key, user_key) = (dir.join("host_key"), dir.join("user_key"));
         make_key(&host_key);
         make_key(&user_key);
@@ -48,8 +51,15 @@ impl Sshd {
         fs::write(&config, server_config(far, dir, path)).expect("writing sshd_config");
         let log = fs::File::create(dir.join("sshd.log")).expect("sshd.log");
         // sshd wants to be called by its full path: it calls itself again for each session.
-        let child = far
-            .command("sh")
+        let mut command = match name {
+            Some(name) => {
+                let mut command = far.command("unshare");
+                command.args(["--uts", "sh", "-c", ON_A_MACHINE_CALLED, name, "sh"]);
+                command
+            }
+            None => far.command("sh"),
+        };
+        let child = command
             .args(["-c", WITHOUT_STARTUP_FILES, find_sshd(), "-D", "-e", "-f"])
             .arg(&config)
             .stdin(Stdio::null())

@@ -356,6 +356,32 @@ fn open_mpi_starts_members() {
     assert!(eventually(Duration::from_secs(10), || left().is_empty()), "{:?}", left());
 }
 
+#[test]
+fn open_mpi_starts_members_on_several_hosts() {
+    if !has("mpirun") {
+        return;
+    }
+    let Some(fleet) = Fleet::open(BitRate::mbps(100), 12 << 20) else { return };
+    let haul = haul_binary().to_str().expect("UTF-8");
+    // From outside, and on one of the hosts, whose mpirun starts its own member without ssh.
+    let scratch = fleet.sites.scratch().display().to_string();
+    let agent = format!("{scratch}/bin/ssh");
+    for on in [&[][..], &["--launcher-on", "site2"]] {
+        let mut words = vec!["--remote-haul", haul, "--call-back", "10.91.1.1", "--limit-each", "12M"];
+        // What mpirun keeps of its run may outlive it, and is to go with the scratch directory.
+        for word in ["--allow-run-as-root", "--mca", "plm_rsh_agent", &agent, "--mca", "orte_tmpdir_base", &scratch] {
+            words.extend(["--launcher-arg", word]);
+        }
+        let running = Running::start(fleet.get("mpirun", "site1,site2,site3", &[&words, on].concat()));
+        let members = || (1..=3).all(|site| fleet.of_haul(site).len() == 1);
+        let is_started = eventually(PATIENCE, members);
+        let finished = running.wait(PATIENCE).expect(0);
+        assert!(is_started, "not one member on each host: {finished}");
+        fleet.assert_got(&finished, 3);
+        fleet.assert_no_process_left(Duration::from_secs(10));
+    }
+}
+
 /// Slurm on one host, with three nodes, whose users munge vouches for.
 struct Slurm {
     conf: PathBuf,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use e2e::{Finished, Random, Running, Sites, Tmpfs, eventually, tree};
+use e2e::{Finished, Lab, Random, Running, Sites, Tmpfs, eventually, tree};
 use haul_lab::LinkOptions;
 use haul_units::BitRate;
 use rustix::process::{Signal, kill_process};
@@ -422,4 +422,58 @@ fn a_terminal_has_a_row_for_each_server_and_keeps_the_result() {
     assert!(shown.contains("\u{1b}["), "{shown:?}");
     let last: Vec<&String> = lines.iter().filter(|line| !line.trim().is_empty()).rev().take(6).collect();
     assert!(last.iter().any(|line| line.contains("3 files")), "{last:?}");
+}
+
+#[test]
+fn no_packet_is_longer_than_was_said() {
+    let Some(lab) = Lab::open() else { return };
+    let (data, here) = (lab.place("data"), lab.place("here"));
+    let file = data.join("file");
+    tree::write_random(&file, 4 << 20, &mut Random::seeded(87));
+    for host in [&lab.near, &lab.far] {
+        // What the system takes as one on its way through would be counted as one.
+        let apart = host.command("ip").args(["link", "set", "dev", "wan", "gso_max_segs", "1"]).status();
+        assert!(apart.expect("ip").success());
+        // These lengths are with UDP's header.
+        host.firewall("input", "udp length > 1308 counter; udp length > 1200 counter;");
+    }
+    let run = |what: &str, words: &[&str]| {
+        let mut command = lab.haul(&lab.near);
+        command.args(["fleet", what, "-F"]).arg(lab.ssh_config()).args(["-H", "far"]).args(words);
+        Running::start(command).wait(PATIENCE).expect(0);
+    };
+    let said = ["--max-packet", "1300"];
+    run("get", &[&said[..], &[text(&file), text(&here.join("got"))]].concat());
+    run("put", &[&said[..], &[text(&file), text(&here.join("put"))]].concat());
+    for host in [&lab.near, &lab.far] {
+        let [longer, all] = host.counted_bytes()[..] else { panic!("two counters") };
+        assert!(longer == 0 && all > 4 << 20, "{longer} bytes of {all} in packets that are longer");
+    }
+    // Without, they are as long as gets through.
+    run("get", &[text(&file), text(&here.join("again"))]);
+    let longer = lab.near.counted_bytes()[0];
+    assert!(longer > 3 << 20, "{longer}");
+}
+
+#[test]
+fn a_connection_holds_no_more_than_it_was_given() {
+    const RTT: Duration = Duration::from_millis(200);
+    const FILE: u64 = 64 << 20;
+    let link = LinkOptions { rate: BitRate::mbps(400), rtt: RTT, ..LinkOptions::default() };
+    let Some(sites) = Sites::open(&[link]) else { return };
+    let at = |name: &str| sites.scratch().join(name);
+    tree::write_random(&at("large"), FILE, &mut Random::seeded(88));
+    let seconds = |what: &str, memory: &[&str], target: &str| {
+        let mut command = sites.haul(sites.hub());
+        command.args(["fleet", what, "--json", "-F"]).arg(sites.ssh_config()).args(["-H", "site1"]).args(memory);
+        command.args([at("large"), at(target)]);
+        let finished = Running::start(command).wait(PATIENCE).expect(0);
+        summary(&finished)["elapsed_s"].as_f64().expect("a time")
+    };
+    // A round trip carries no more than what may be on its way.
+    let least = FILE as f64 / f64::from(2 << 20) * RTT.as_secs_f64();
+    for (what, target) in [("get", "got"), ("put", "put")] {
+        let (held, free) = (seconds(what, &["--memory", "2M"], target), seconds(what, &[], &format!("{target}-freely")));
+        assert!(held > 0.95 * least && free < 0.8 * held, "{what}: {held} s, without a bound {free} s, {least} s at least");
+    }
 }

@@ -90,3 +90,37 @@ fn what_a_line_names_works() {
     assert_eq!(finished.stdout, b"out\n");
     says(&lab.run_cp(["far:/etc/hostname", here.to_str().expect("an ASCII path")]).expect(2), "not for copies");
 }
+
+/// `any:` is for who has the whole account: to others it is a name in their directory.
+#[test]
+fn a_confined_login_has_no_choice_of_places() {
+    let Some(lab) = Lab::open() else { return };
+    let (data, here, place) = (lab.place("data"), lab.place("here"), lab.place("place"));
+    let config = lab.scratch().join("far-config/haul");
+    fs::create_dir_all(&config).expect("a directory");
+    fs::write(config.join("config.toml"), format!("places = [{place:?}]\n")).expect("the list of places");
+    fs::write(place.join("secret"), "secret").expect("a file in the place");
+    fs::write(here.join("mine"), "mine").expect("a file here");
+    let at = |name: &str| here.join(name).to_str().expect("an ASCII path").to_owned();
+    // It is there for the account.
+    lab.run_cp(["far:any:secret", &at("known")]).expect(0);
+    assert_eq!(fs::read_to_string(at("known")).expect("the copy"), "secret");
+
+    confine(&lab, &format!("haul remote --only cp --root {}", data.display()));
+    for command in [&["cp"][..], &["fleet", "get", "-H", "far"]] {
+        let source = if command.len() > 1 { "any:secret" } else { "far:any:secret" };
+        let finished = haul(&lab, command, &[source, &at("stolen")]).expect(1);
+        says(&finished, "any:secret");
+        assert!(!here.join("stolen").exists(), "{finished}");
+    }
+    lab.run_cp([&at("mine"), "far:any:mine"]).expect(0);
+    haul(&lab, &["fleet", "put", "-H", "far"], &[&at("known"), "any:more"]).expect(0);
+    let names = |dir: &Path| e2e::tree::names(dir);
+    assert_eq!((names(&place), names(&data)), (vec!["secret".to_owned()], vec!["any:mine".to_owned(), "any:more".to_owned()]));
+    let told = haul(&lab, &["fleet", "status"], &["-H", "far:any:"]);
+    assert!(!String::from_utf8_lossy(&told.stdout).contains(place.to_str().expect("ASCII")), "{told}");
+
+    confine(&lab, &format!("haul remote --only cp --root {} --read-only", data.display()));
+    says(&lab.run_cp([&at("mine"), "far:any:other"]).expect(2), "read-only");
+    assert_eq!(names(&place), ["secret"]);
+}

@@ -297,6 +297,34 @@ fn where_no_store_is_named_the_far_machine_chooses_the_one_with_most_room() {
 }
 
 #[test]
+fn here_a_store_is_named() {
+    let Some(lab) = Lab::open() else { return };
+    let here = lab.place("here");
+    fs::write(here.join("any:x"), "a file").unwrap();
+    let run = |mut command: std::process::Command| {
+        Running::start({
+            command.current_dir(&here);
+            command
+        })
+        .wait(PATIENCE)
+    };
+    let fleet = || {
+        let mut command = lab.haul(&lab.near);
+        command.args(["fleet", "get", "-F"]).arg(lab.ssh_config()).args(["-H", "far", "/etc/hostname", "any:x"]);
+        command
+    };
+    let copy = |from: &str, to: &str| lab.cp([from, to]);
+    for command in [copy("any:x", "."), copy("any:x", "far:x"), copy("far:/etc/hostname", "any:x"), fleet()] {
+        let refused = run(command).expect(2);
+        assert!(refused.stderr.contains("write HOST:any:NAME; a file here that is called so is ./any:"), "{refused}");
+    }
+    let there = lab.place("there");
+    run(lab.cp([OsString::from("./any:x"), far(there.to_str().unwrap())])).expect(0);
+    assert_eq!(fs::read_to_string(there.join("any:x")).unwrap(), "a file");
+    assert_eq!(fs::read_to_string(here.join("any:x")).unwrap(), "a file");
+}
+
+#[test]
 fn a_copy_that_was_killed_goes_on_in_the_place_that_was_chosen() {
     let Some(lab) = Lab::open() else { return };
     let (first, other) = (Tmpfs::mount(&lab.place("first"), "64m"), Tmpfs::mount(&lab.place("other"), "48m"));

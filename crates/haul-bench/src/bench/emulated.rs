@@ -8,6 +8,7 @@ use std::process::Command;
 use haul_lab::emulator::{Commands, Emulator, Life, Order, StartError};
 use haul_lab::{Side, WanSpec};
 use haul_units::Bytes;
+use rustix::process::Pid;
 
 use super::site::{Site, Sites};
 
@@ -62,6 +63,10 @@ impl Site for Emulated {
     fn delivered(&self) -> Option<Bytes> {
         let status = self.emulator.as_ref()?.wan().status().ok()?;
         Some(Bytes(status.directions.first()?.delivered_bytes))
+    }
+
+    fn process(&self) -> Option<Pid> {
+        self.emulator.as_ref().map(Emulator::pid)
     }
 }
 

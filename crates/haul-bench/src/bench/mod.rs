@@ -24,6 +24,7 @@
 //! | `goals`, `verdict` | what haul is to reach, and whether it did |
 //! | `report`, `figures`, `machine` | tables, CSV, charts, and the machine they are of |
 //! | `memory` | memory that the machine has at hand |
+//! | `groups` | processor time of all that is started for one host |
 //! | `keeping` | the directory and the files of results |
 //! | `site`, `emulated` | where programs run: two hosts of an emulator's process that ends with this one |
 
@@ -32,6 +33,7 @@ mod emulated;
 pub mod figures;
 pub mod files;
 mod goals;
+mod groups;
 mod keeping;
 mod machine;
 mod measurement;
@@ -52,6 +54,7 @@ mod verdict;
 pub(crate) use duel::{Listens, MeasureError, wait_until_listening};
 pub use emulated::Emulators;
 pub use goals::{Effort, GoalSet, goals};
+pub(crate) use groups::{Group, Groups};
 pub use keeping::{KeepError, directory};
 pub use machine::{date, facts, load, processor_ticks, tcp_hint};
 pub use measurement::{Measurement, Outcome, Results, RowResults, Usage};

@@ -7,6 +7,7 @@ use std::process::Command;
 use haul_lab::emulator::StartError;
 use haul_lab::{Side, WanSpec};
 use haul_units::Bytes;
+use rustix::process::Pid;
 
 use super::measurement::Measurement;
 use super::plan::Cell;
@@ -32,6 +33,11 @@ pub trait Site {
 
     /// IP bytes that have come through to side b so far.
     fn delivered(&self) -> Option<Bytes>;
+
+    /// The process that is the WAN between the hosts, where there is one.
+    fn process(&self) -> Option<Pid> {
+        None
+    }
 }
 
 /// Both ends on host a, over its loopback.

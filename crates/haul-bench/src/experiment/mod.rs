@@ -19,13 +19,11 @@
 //! | `kernel` | the kernel's TCP with haul's laws, against packet loss |
 //! | `paths` | one connection over two unlike links |
 //! | `company` | several paths of one connection beside one flow, on one bottleneck |
-//! | `pacing` | one and two window-based flows with and without pacing, beside a constant flow |
-
-mod company;
 //! | `blocked` | what carries each command where UDP does not pass, beside ssh alone |
 //! | `pacing` | one and two window-based flows with and without pacing, beside a constant flow |
 
 mod blocked;
+mod company;
 mod comparison;
 mod definition;
 mod error;

@@ -21,7 +21,7 @@ use super::{BootstrapArgs, FileArgs, PortRange, SilenceArgs};
 /// Anything else is a local path; one that contains a `:` needs `./` before it. `-` is standard input or standard output.
 ///
 /// `gfarm:/path` is in the Gfarm file system, whose client must be installed (libgfarm.so.1), and `ram:/path` in a directory in the memory of the machine that is this user's
-/// (/dev/shm/haul-UID); what does not fit there is refused before memory is full. Of another host's account they are `host:gfarm:/path` and `host:ram:/path`; `host:any:name` leaves the place to that host. A host called gfarm or ram is written
+/// (/dev/shm/haul-UID); what does not fit there is refused before memory is full. Of another host's account they are `host:gfarm:/path` and `host:ram:/path`; `host:any:name` leaves the place to that host. A host called gfarm, ram or any is written
 /// `scp://gfarm/path`.
 ///
 /// A remote source may be a pattern: `*`, `?` and `[a-z]` in any part of its path are expanded over there (quote it, or the shell here tries

@@ -280,7 +280,7 @@ fn tell_status(status: &SessionStatus, tell: StatusFn, context: &Given) {
             Ok(report) => {
                 let told = HaulFleetMember {
                     rtt_us,
-                    processors: report.processors.into(),
+                    processors: report.machine.processors.into(),
                     load_per_mille: (report.machine.load1 * 1e3) as u64,
                     memory_total_bytes: report.memory_total_bytes,
                     memory_available_bytes: report.memory_available_bytes,

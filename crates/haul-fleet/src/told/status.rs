@@ -65,7 +65,11 @@ fn work(report: &StatusReport) -> String {
 
 /// Of how many processors so much is wanted.
 fn load(report: &StatusReport) -> String {
-    format!("{:.2}/{}", report.machine.load1, report.processors)
+    let processors = match report.machine.processors {
+        0 => "?".to_owned(),
+        known => known.to_string(),
+    };
+    format!("{:.2}/{processors}", report.machine.load1)
 }
 
 /// A time in the largest units that tell it.
@@ -107,13 +111,14 @@ mod tests {
         };
         let gfarm = PlaceReport { storage: vec![behind("s1", Some(0.25)), behind("s2", None)], ..place("gfarm:/", true, None) };
         let report = StatusReport {
-            processors: 4,
-            machine: MachineReport { load1: 0.5, ..MachineReport::default() },
+            machine: MachineReport { load1: 0.5, processors: 4, ..MachineReport::default() },
             memory_available_bytes: 1 << 31,
             work: vec![WorkReport { what: "back".into(), since_s: 61.5, rate_bps: 8_000_000, ..WorkReport::default() }],
             places: vec![place("/data", true, None), place("/old", false, Some("not a directory")), gfarm],
             ..StatusReport::default()
         };
+        let untold = StatusReport { machine: MachineReport { processors: 0, ..report.machine }, ..StatusReport::default() };
+        assert_eq!(load(&untold), "0.50/?");
         let rtt = Duration::from_micros(150_200);
         let resting = StatusReport { work: Vec::new(), ..report.clone() };
         let told = |report| {

@@ -113,7 +113,6 @@ fn cancelled_it_goes_on_where_it_was() {
     assert_placed(&fleet, &from, 1, &[]);
 }
 
-/// With `skip_same`, what a member has counts, whoever put it there, and nothing is sent again.
 /// An observer that panics ends the job with that panic: nobody waits for ever.
 #[test]
 fn a_panic_of_the_observer_ends_the_job() {
@@ -139,6 +138,7 @@ impl JobObserver for Panicking {
     }
 }
 
+/// With `skip_same`, what a member has counts, whoever put it there, and nothing is sent again.
 #[test]
 fn what_members_have_counts_as_placed() {
     let (fleet, from) = (Servers::start(3), tree(30));

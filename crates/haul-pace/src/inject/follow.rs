@@ -13,6 +13,7 @@ use haul_netdev::netlink::{DUMP, Netlink, attributes};
 use haul_units::{BitRate, Bytes, Cancel, Network};
 use rustix::net::netlink::SOCK_DIAG;
 
+use super::pause::pause;
 use crate::of_window;
 
 /// What the connections of a class ask for together, in bits a second; 0: nobody sends.
@@ -105,14 +106,7 @@ fn of_info(peer: IpAddr, info: &[u8]) -> Option<Sending> {
     })
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a window changes once a round trip; a hundredth of a second is one of a short path"
-)]
-fn pause(time: Duration) {
-    std::thread::sleep(time);
-}
-
+/// A window changes once a round trip; this is one of a short path.
 const EVERY: Duration = Duration::from_millis(10);
 
 const AF_INET: u8 = 2;

@@ -12,6 +12,7 @@ mod counters;
 mod follow;
 mod interface;
 mod neighbours;
+mod pause;
 mod pump;
 
 use std::io;

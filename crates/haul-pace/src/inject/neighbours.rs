@@ -9,6 +9,7 @@ use std::time::Duration;
 use haul_units::Time;
 
 use super::interface::{mac_of, next_hop};
+use super::pause::pause;
 use crate::clock;
 
 type Answer = (IpAddr, Option<[u8; 6]>);
@@ -87,11 +88,6 @@ fn find(interface: &str, to: IpAddr) -> Option<[u8; 6]> {
         }
     }
     None
-}
-
-#[expect(clippy::disallowed_methods, reason = "waits for a host on the line to answer")]
-fn pause(time: Duration) {
-    std::thread::sleep(time);
 }
 
 /// Hosts move and are replaced: what is known is asked again, as the kernel does within about this time.

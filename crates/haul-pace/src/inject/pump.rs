@@ -18,6 +18,7 @@ use rustix::time::Timespec;
 use super::counters::Counters;
 use super::follow::Target;
 use super::neighbours::Neighbours;
+use super::pause::pause;
 use crate::{ClassId, Next, Scheduler, clock};
 
 /// A class whose rate follows.
@@ -227,11 +228,6 @@ fn destination(packet: &[u8]) -> Option<(IpAddr, [u8; 2])> {
 
 fn is_full(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(code) if code == Errno::NOBUFS.raw_os_error() || code == Errno::BUSY.raw_os_error() || code == Errno::AGAIN.raw_os_error())
-}
-
-#[expect(clippy::disallowed_methods, reason = "what is ahead on the line is exact; when this thread looks again is not")]
-fn pause(time: Duration) {
-    std::thread::sleep(time);
 }
 
 /// How much of the line is filled ahead: a process that waits for a processor is back within this time on a host that is not overloaded (a scheduling slice of Linux is 3 ms

@@ -31,8 +31,8 @@ pub(crate) fn attach(dir: &Path, program: BorrowedFd<'_>, to: Attach) -> Result<
     linked.map_err(TcpError::doing("attaching to a cgroup"))
 }
 
-/// That of this process.
-pub(crate) fn own() -> Result<PathBuf, TcpError> {
+/// The group of this process in the second hierarchy.
+pub fn own() -> Result<PathBuf, TcpError> {
     let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let path = text.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default().to_owned();
     Ok(root()?.join(path))

@@ -12,6 +12,7 @@ mod outcome;
 pub mod over_transport;
 mod paper;
 mod places;
+mod processors;
 mod real;
 mod simulated;
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::fetchers::Fetcher;
 use super::paper::{FAST, KILLED_MOST, PAPERS_SHARE, RTT, SERVERS, START, WANTED_SHARE};
+use super::processors::{self, Counted, Spent};
 use crate::bench::Series;
 use crate::experiment::report::Judged;
 use crate::experiment::{Report, Scale, Table};
@@ -68,7 +69,10 @@ pub struct Ran {
     pub parts: BTreeMap<String, f64>,
     /// The part of all processors' time that was not idle meanwhile.
     pub machine_busy: Option<f64>,
+    /// What the client's programs and those that they waited for have used.
     pub client_cpu_s: Option<f64>,
+    /// What everything at each host has used, where the system counts it.
+    pub processors: Option<Spent>,
     pub client_memory_bytes: Option<u64>,
 }
 
@@ -82,6 +86,11 @@ impl Ran {
         let first = self.series.time_of(Bytes(self.series.total().as_u64() / 1000 + 1))? + START;
         let last = self.series.time_of(Bytes(self.series.total().as_u64() / 10 * 9))?;
         (last > first + RTT).then(|| self.series.mean_between(first, last))
+    }
+
+    /// Processor time of the client, by the surer count where there are two.
+    fn client_cpu(&self) -> Option<f64> {
+        self.processors.as_ref().map(|spent| spent.client_s).or(self.client_cpu_s)
     }
 
     /// From the command to where four fifths of the link are used over a round trip.
@@ -115,6 +124,8 @@ pub fn report(scale: Scale, ran: &[Ran], notes: Vec<String>) -> Report {
             report.tables.push(numbers);
         }
         report.tables.push(parts(size, &whole));
+        let title = format!("A client of {}, processor time [s] from the command to its end", size.client());
+        report.tables.extend(processors::table(&named(size, "processors"), &title, SERVERS, &counted(&whole)));
         report.charts.extend(charts(size, &whole, &of_size));
     }
     report
@@ -197,11 +208,20 @@ fn jobs(size: Size, files: usize, whole: &[&Ran]) -> Table {
             run.after_start().map_or_else(|| "-".to_owned(), mbps),
             print(run.until_four_fifths()),
             run.machine_busy.map_or_else(|| "-".to_owned(), |busy| format!("{:.0}", busy * 100.0)),
-            print(run.client_cpu_s),
+            print(run.client_cpu()),
             print(run.client_memory_bytes.map(|bytes| bytes as f64 / 1e6)),
         ]);
     }
     table
+}
+
+/// Those of which processor time is known.
+fn counted<'a>(ran: &[&'a Ran]) -> Vec<Counted<'a>> {
+    let one = |run: &&'a Ran| {
+        let spent = run.processors.as_ref()?;
+        Some(Counted { who: run.who, words: [run.set, &run.fate], payload: Bytes(run.payload_bytes), spent })
+    };
+    ran.iter().filter_map(one).collect()
 }
 
 /// `haul fleet get` by the number of servers.
@@ -270,6 +290,8 @@ fn charts(size: Size, whole: &[&Ran], ran: &[&Ran]) -> Vec<(String, Figure)> {
             charts.push((named(size, "servers"), Figure::single("What each server brings", conditions.clone(), chart)));
         }
     }
+    let own: Vec<&Ran> = whole.iter().copied().filter(|run| run.set == OWN).collect();
+    charts.extend(processors::figure(&conditions, &counted(&own)).map(|figure| (named(size, "processors"), figure)));
     let points: Vec<(f64, f64)> =
         by_number(ran).iter().map(|run| (run.servers as f64, run.mean().as_bps() as f64 / 1e6)).collect();
     if points.len() > 1 {
@@ -284,6 +306,29 @@ fn charts(size: Size, whole: &[&Ran], ran: &[&Ran]) -> Vec<(String, Figure)> {
         ));
     }
     charts
+}
+
+#[cfg(test)]
+impl Ran {
+    /// A run of which nothing is known.
+    pub fn of(who: &'static str) -> Self {
+        Self {
+            who,
+            servers: SERVERS,
+            size: Size::Hundredth,
+            set: OWN,
+            fate: String::new(),
+            seconds: 0.0,
+            payload_bytes: 0,
+            series: Series::default(),
+            members: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            machine_busy: None,
+            client_cpu_s: None,
+            processors: None,
+            client_memory_bytes: None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -305,24 +350,22 @@ mod tests {
             };
             series.push(Duration::from_millis(tenth * 100), Bytes(bytes));
         }
-        let run = Ran {
-            who: "somebody",
-            servers: SERVERS,
-            size,
-            set: OWN,
-            fate: String::new(),
-            seconds: 26.0,
-            payload_bytes: series.total().as_u64(),
-            series,
-            members: BTreeMap::new(),
-            parts: BTreeMap::new(),
-            machine_busy: None,
-            client_cpu_s: None,
-            client_memory_bytes: None,
-        };
+        let run = Ran { seconds: 26.0, payload_bytes: series.total().as_u64(), series, ..Ran::of("somebody") };
         let rate = run.after_start().expect("long enough");
         assert!((99e6..=100.1e6).contains(&(rate.as_bps() as f64)), "{rate}");
         // The time from the command is told apart.
         assert!(run.until_four_fifths().is_some_and(|seconds| (5.0..5.5).contains(&seconds)));
+    }
+
+    #[test]
+    fn runs_whose_processor_time_is_not_known_are_left_out() {
+        let spent = Spent { client_s: 2.0, servers_s: vec![1.0], wan_s: 3.0 };
+        let (dark, known) =
+            (Ran { client_cpu_s: Some(1.0), ..Ran::of("nobody") }, Ran { processors: Some(spent), ..Ran::of("somebody") });
+        let names: Vec<_> = counted(&[&dark, &known]).iter().map(|run| run.who).collect();
+        assert_eq!((names, dark.client_cpu(), known.client_cpu()), (vec!["somebody"], Some(1.0), Some(2.0)));
+        // Without any, the columns are not there.
+        let tables = |ran: &[Ran]| report(Scale::Quick, ran, Vec::new()).tables.len();
+        assert_eq!(tables(&[known]), tables(&[dark]) + 1);
     }
 }

@@ -12,7 +12,8 @@ use super::fetchers::Fetcher;
 use super::outcome::{KILLED, OWN, Ran, Size, TWICE, report};
 use super::paper::{FAST, RTT, SERVERS, line};
 use super::places::{ARRIVED, DISK, FTP_PORT, HERE, address};
-use crate::bench::{AtHand, MeasureError, Running, Series, Site, SshSetup, Usage, processor_ticks};
+use super::processors::Accounts;
+use crate::bench::{AtHand, Groups, MeasureError, Running, Series, Site, SshSetup, Usage, processor_ticks};
 use crate::experiment::{Ground, Report, Scale};
 
 const SSH_PORT: u16 = 2222;
@@ -46,6 +47,8 @@ pub fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
     let mut ran = Vec::new();
     let _memory = AtHand::take(memory_of(Size::Tenth.files(scale)))
         .inspect_err(|error| notes.push(format!("memory was not at hand: {error}")));
+    let groups =
+        Groups::open().inspect_err(|error| notes.push(format!("processor time of each server was not counted: {error}"))).ok();
     for turn in turns(scale) {
         if !ground.go_on() {
             break;
@@ -63,7 +66,7 @@ pub fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
             turn.set,
             after_comma(turn.fate)
         ));
-        match Scene::set(ground, turn.size.files(scale), turn).and_then(|scene| scene.play(ground)) {
+        match Scene::set(ground, groups.as_ref(), turn.size.files(scale), turn).and_then(|scene| scene.play(ground)) {
             Ok(run) => ran.push(run),
             Err(MeasureError::Interrupted) => break,
             Err(error) => notes.push(format!("{}, {} servers{}: {error}", turn.who.name(), turn.servers, after_comma(turn.fate))),
@@ -114,10 +117,12 @@ struct Scene {
     files: usize,
     /// sshd and the GridFTP server of each host.
     servers: Vec<Vec<Running>>,
+    /// After what runs in them has ended.
+    accounts: Option<Accounts>,
 }
 
 impl Scene {
-    fn set(ground: &Ground<'_>, files: usize, turn: Turn) -> Result<Self, MeasureError> {
+    fn set(ground: &Ground<'_>, groups: Option<&Groups>, files: usize, turn: Turn) -> Result<Self, MeasureError> {
         let spec = WanSpec {
             link: LinkOptions { rate: turn.size.client(), rtt: RTT, ..LinkOptions::default() },
             hosts: [SERVERS as u8, 1],
@@ -125,7 +130,9 @@ impl Scene {
             ..WanSpec::default()
         };
         let site = ground.sites.up(&spec).map_err(MeasureError::Site)?;
-        let mut scene = Self { site, turn, files, servers: Vec::new() };
+        let accounts = groups.map(|groups| Accounts::open(groups, SERVERS, site.process())).transpose();
+        let accounts = accounts.map_err(|error| MeasureError::Start { what: "in a control group", error })?;
+        let mut scene = Self { site, turn, files, servers: Vec::new(), accounts };
         scene.shell(None, &disk_script(files))?;
         for server in 0..SERVERS {
             scene.start_server(ground, server)?;
@@ -140,6 +147,9 @@ impl Scene {
         let start = |what: &'static str, words: String| -> Result<Running, MeasureError> {
             let mut command = self.site.command_on(Side::A, server, "unshare".as_ref());
             command.args(["-m", "sh", "-c", &format!("{here} && exec {words}")]);
+            if let Some(accounts) = &self.accounts {
+                accounts.for_server(server, &mut command);
+            }
             Running::start(command).map_err(|error| MeasureError::Start { what, error })
         };
         let mut running = Vec::new();
@@ -197,15 +207,21 @@ impl Scene {
         Err(MeasureError::Ended { who: "script", status: output.status.code().unwrap_or(-1), said })
     }
 
-    fn play(mut self, ground: &Ground<'_>) -> Result<Ran, MeasureError> {
+    fn play(self, ground: &Ground<'_>) -> Result<Ran, MeasureError> {
         let Turn { who, size, servers, set, fate } = self.turn;
         let payload = FILE * (self.files * servers) as u64;
         let lines: u64 = (0..servers).map(|server| line(server, size.client()).as_bps()).sum();
         let soonest = size.client().min(BitRate::from_bps(lines)).time_for(payload);
         let names = |server: usize| (0..self.files).map(|file| name(server, file)).collect();
-        let commands = who.commands(&*self.site, ground.programs, servers, set, &names);
+        let mut commands = who.commands(&*self.site, ground.programs, servers, set, &names);
         let failed = |error| MeasureError::Start { what: "the client", error };
-        let (begin, idle) = (now(), processor_ticks());
+        if let Some(accounts) = &self.accounts {
+            for command in &mut commands {
+                accounts.for_client(command);
+            }
+        }
+        let used = || self.accounts.as_ref().and_then(|accounts| accounts.read().ok());
+        let (begin, idle, unused) = (now(), processor_ticks(), used());
         let mut clients = commands.into_iter().map(Running::start).collect::<Result<Vec<_>, _>>().map_err(failed)?;
         let (mut series, mut carried, mut fate_left) = (Series::default(), self.site.delivered(), fate);
         let ended = loop {
@@ -237,6 +253,7 @@ impl Scene {
             let _ = clients[0].wait_until(now() + LOOK).map_err(failed)?;
         };
         let machine_busy = idle.zip(processor_ticks()).and_then(|(before, after)| after.taken_since(before));
+        let processors = unused.zip(used()).and_then(|(before, after)| after.since(&before, servers));
         let seconds = ended.iter().map(|ended| ended.at.since(begin)).max().unwrap_or_default().as_secs_f64();
         for (client, ended) in clients.iter().zip(&ended) {
             if ended.status != 0 {
@@ -259,11 +276,12 @@ impl Scene {
             parts: told.parts,
             machine_busy,
             client_cpu_s: usage(|usage| Some(usage.cpu?.as_secs_f64())),
+            processors,
             client_memory_bytes: usage(|usage| Some(usage.memory?.as_u64() as f64)).map(|bytes| bytes as u64),
         })
     }
 
-    fn befall(&mut self, fate: Fate) -> Result<(), MeasureError> {
+    fn befall(&self, fate: Fate) -> Result<(), MeasureError> {
         match fate {
             Fate::Nothing => Ok(()),
             Fate::Slows => {
