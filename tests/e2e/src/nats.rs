@@ -153,7 +153,7 @@ impl Nats {
         let dir = self.room.path().join("jump");
         fs::create_dir_all(&dir).expect("a directory");
         let public = Host { address6: "::1".to_owned(), ..self.public.clone() };
-        let jump = Sshd::start(&public, &dir, &self.room.search_path());
+        let jump = Sshd::start(&public, &dir, &self.room.search_path(), None);
         let text = fs::read_to_string(&jump.client_config).expect("its configuration").replace("Host far6\n", "Host jump6\n");
         let text = text.replace("Host far\n", "Host jump\n");
         let before = fs::read_to_string(&self.config).expect("ours");
