@@ -4,7 +4,6 @@
 //! is taken for lost, the controller hears of loss, marks and acknowledgement.
 
 mod ecn;
-mod mtu;
 mod samples;
 mod skips;
 mod witness;
@@ -16,13 +15,12 @@ use haul_cc::{
     AckSample, Controller, ControllerChoice, DispersionMeter, EcnSample, Learned, OneWayDelay, Pacer, PathStart, RateSampler,
     RttEstimator, Trains,
 };
-use haul_paths::{Duty, PeerAddress};
+use haul_paths::{Duty, MtuDiscovery, PeerAddress};
 use haul_units::{BitRate, Bytes, Time};
 
 pub use self::witness::Evidence;
 use self::witness::Witness;
 pub use ecn::EcnState;
-pub use mtu::MtuDiscovery;
 pub use samples::SentRun;
 pub use skips::Skips;
 
