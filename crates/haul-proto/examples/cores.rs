@@ -17,7 +17,7 @@ use haul_cc::ControllerChoice;
 use haul_proto::identity::{Identity, PeerTrust};
 use haul_proto::{
     ClientConfig, Connection, Endpoint, EndpointConfig, Handled, Origin, ServerConfig, Sink, SinkFactory, StreamId, StreamKind,
-    TRAIN_BYTES, Train, TransportConfig, Transmit,
+    TRAIN_BYTES, Train, Transmit, TransportConfig,
 };
 use haul_units::{BitRate, Time};
 

@@ -39,8 +39,8 @@ pub mod wire;
 
 pub use config::{ClientConfig, PATHS_MAX, Pacing, ServerConfig, TransportConfig};
 pub use connection::{
-    CloseReason, Connection, Event, OpenError, Origin, PathStats, ProtocolViolation, ReadError, Stats, TRAIN_BYTES, Train, Transmit,
-    Waits, WriteError,
+    CloseReason, Connection, Event, OpenError, Origin, PathStats, ProtocolViolation, ReadError, Stats, TRAIN_BYTES, Train,
+    Transmit, Waits, WriteError,
 };
 pub use distributions::Distributions;
 pub use endpoint::{AnswerError, Endpoint, EndpointConfig, Handled};

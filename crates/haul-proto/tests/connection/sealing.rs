@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use haul_proto::{
-    Connection, Endpoint, EndpointConfig, Handled, Origin, StreamKind, TRAIN_BYTES, Train,
-    TransportConfig, Transmit,
+    Connection, Endpoint, EndpointConfig, Handled, Origin, StreamKind, TRAIN_BYTES, Train, Transmit, TransportConfig,
 };
 use haul_units::Time;
 
@@ -112,7 +111,9 @@ fn what_is_written_and_acknowledged_before_a_train_is_sealed_does_not_change_it(
     while read.len() < total {
         // Some writes are small, so that memory grows behind what a train carries; others fill it.
         let len = if written % 3 == 0 { 200 } else { 90_000 }.min(total - written);
-        if len > 0 && let Ok(taken) = pair.client.write(id, &pattern(written, len)) {
+        if len > 0
+            && let Ok(taken) = pair.client.write(id, &pattern(written, len))
+        {
             written += taken;
         }
         pair.step();
@@ -122,6 +123,10 @@ fn what_is_written_and_acknowledged_before_a_train_is_sealed_does_not_change_it(
         }
         assert!(pair.now < Time::ZERO + Duration::from_secs(60), "{} of {total}", read.len());
     }
-    assert!(read == pattern(0, total), "the first byte that differs: {:?}", read.iter().zip(pattern(0, total)).position(|(a, b)| *a != b));
+    assert!(
+        read == pattern(0, total),
+        "the first byte that differs: {:?}",
+        read.iter().zip(pattern(0, total)).position(|(a, b)| *a != b)
+    );
     assert!(pair.client.stats(pair.now).unwrap().retransmitted.as_u64() > 0);
 }
