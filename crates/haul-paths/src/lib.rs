@@ -12,6 +12,7 @@
 //!   address  where does a path lead?                     how the peer's address is proved, and a change of it followed
 //!   doors    where else can the server be reached?     what it tells, and which of that is believed
 //!   mtu      how large may its packets be?              the search for the largest that arrives
+//!   witness  what has it shown of itself?              whether a queue stood where packets were lost
 //!   whereabouts  where may the server be?                the addresses of one that was greeted another way
 //! ```
 //!
@@ -30,6 +31,7 @@ mod scheduler;
 mod turns;
 mod via;
 mod whereabouts;
+mod witness;
 
 pub use address::{CHALLENGE_BYTES, CONTROL_BYTES, PeerAddress, Proof};
 pub use allowance::Allowance;
@@ -43,6 +45,7 @@ pub use scheduler::{Scheduler, UnknownScheduler};
 pub use turns::{Candidate, Turns};
 pub use via::{Class, Exit, Via, ViaSyntaxError};
 pub use whereabouts::Whereabouts;
+pub use witness::{Evidence, Witness};
 
 /// Paths of a connection, at most.
 pub const PATHS_MAX: usize = 8;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use haul_paths::CONTROL_BYTES;
 use haul_units::{Bytes, Time};
 
-use super::sealing::Row;
+use super::sealing::{Row, TRAIN_BYTES};
 use super::stats::Wait;
 use super::{Connection, Phase, Transmit};
 use crate::path::{Path, SentRun};
@@ -17,8 +17,6 @@ use crate::recovery::Content;
 use crate::streams::{Receiver, Side};
 use crate::wire::{CONTROL_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES};
 
-/// The smallest buffer that [`Connection::poll_transmit`] takes.
-pub const TRAIN_BYTES: usize = 65_536;
 const CONTROL_ROOM: usize = CONTROL_BYTES - CONTROL_HEADER_BYTES - TAG_BYTES;
 /// A challenge has so long to be answered, however short the round trip was measured: the peer's processor may be busy.
 const CHALLENGE_INTERVAL_MIN: Duration = Duration::from_millis(10);

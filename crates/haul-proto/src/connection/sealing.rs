@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use haul_units::Time;
 
-use super::output::TRAIN_BYTES;
 use super::{Connection, Transmit};
 use crate::crypto::{PacketKey, Sealer};
 use crate::streams::Fixed;
 use crate::wire::{Header, PacketKind, TAG_BYTES};
+
+/// The smallest buffer that [`Connection::poll_transmit`] takes.
+pub const TRAIN_BYTES: usize = 65_536;
 
 /// A buffer for [`Connection::poll_train`], to be used again and again.
 #[derive(Debug)]

@@ -6,7 +6,6 @@
 mod ecn;
 mod samples;
 mod skips;
-mod witness;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,11 +14,9 @@ use haul_cc::{
     AckSample, Controller, ControllerChoice, DispersionMeter, EcnSample, Learned, OneWayDelay, Pacer, PathStart, RateSampler,
     RttEstimator, Trains,
 };
-use haul_paths::{Duty, MtuDiscovery, PeerAddress};
+use haul_paths::{Duty, Evidence, MtuDiscovery, PeerAddress, Witness};
 use haul_units::{BitRate, Bytes, Time};
 
-pub use self::witness::Evidence;
-use self::witness::Witness;
 pub use ecn::EcnState;
 pub use samples::SentRun;
 pub use skips::Skips;
