@@ -179,7 +179,7 @@ impl Ends {
     }
 
     fn step(&mut self) {
-        self.now = self.now + Duration::from_micros(50);
+        self.now += Duration::from_micros(50);
         self.write();
         while self.back.front().is_some_and(|(at, _)| *at <= self.now)
             && let Some((_, mut datagram)) = self.back.pop_front()

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use haul_units::BlockRanges;
 
-use super::data::{Fixed, Memory};
+use super::data::{Memory, Place};
 
 /// Ordered streams cut their data into chunks of this size: small enough to be freed soon, large enough for whole trains.
 pub(super) const ORDERED_CHUNK: usize = 256 << 10;
@@ -100,7 +100,7 @@ impl Chunks {
 
     /// The bytes of a piece, and the memory that they lie in, and where, if it is no longer written to; nothing, once it has been given back.
     #[inline]
-    pub(super) fn bytes(&self, piece: Piece) -> Option<(&[u8], Option<(&Fixed, usize)>)> {
+    pub(super) fn bytes(&self, piece: Piece) -> Option<(&[u8], Option<Place<'_>>)> {
         let (start, memory) = (piece.start as usize, &self.all.get(piece.chunk)?.data);
         let fixed = if let Memory::Fixed(fixed) = memory { Some((fixed, start)) } else { None };
         Some((memory.get(start..start + piece.len as usize)?, fixed))

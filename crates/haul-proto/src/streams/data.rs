@@ -47,6 +47,9 @@ pub(super) enum Memory {
     Fixed(Fixed),
 }
 
+/// Where bytes lie that nobody writes to: in what, and how far in.
+pub type Place<'a> = (&'a Fixed, usize);
+
 /// Memory that nobody writes to, and that is there as long as anybody refers to it: also a train that is sealed after all of it has been acknowledged.
 #[derive(Debug, Clone)]
 pub enum Fixed {

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use super::chunks::{Chunks, Piece};
-use super::data::{BlockData, Fixed};
+use super::data::{BlockData, Place};
 use crate::wire::{StreamId, StreamKind};
 
 /// One run of bytes to send: a slice of one chunk, cut by the caller into packets.
@@ -18,7 +18,7 @@ pub struct SendRun<'a> {
     /// The bytes.
     pub bytes: &'a [u8],
     /// What they lie in, and where; `None` while that may change.
-    pub memory: Option<(&'a Fixed, usize)>,
+    pub memory: Option<Place<'a>>,
     /// The stream ends after them (ordered streams).
     pub fin: bool,
     /// A block ends after them (placed streams).

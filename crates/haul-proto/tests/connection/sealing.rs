@@ -42,7 +42,7 @@ impl Pair {
 
     /// Half a millisecond: the client makes trains, and those that have waited are sealed and arrive, but for each seventh.
     fn step(&mut self) {
-        self.now = self.now + Duration::from_micros(500);
+        self.now += Duration::from_micros(500);
         let now = self.now;
         while self.back.front().is_some_and(|(at, _)| *at <= now) {
             let (_, mut datagram) = self.back.pop_front().unwrap();
