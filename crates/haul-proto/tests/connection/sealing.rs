@@ -64,7 +64,7 @@ impl Pair {
             self.sent += 1;
             let mut datagrams = train.sealed()[..transmit.len].to_vec();
             self.spare.push(train);
-            if waiting == 0 || self.sent % 7 != 0 {
+            if waiting == 0 || !self.sent.is_multiple_of(7) {
                 self.arrive(&mut datagrams, transmit.segment);
             }
         }
@@ -110,7 +110,7 @@ fn what_is_written_and_acknowledged_before_a_train_is_sealed_does_not_change_it(
     let mut buffer = vec![0; 1 << 20];
     while read.len() < total {
         // Some writes are small, so that memory grows behind what a train carries; others fill it.
-        let len = if written % 3 == 0 { 200 } else { 90_000 }.min(total - written);
+        let len = if written.is_multiple_of(3) { 200 } else { 90_000 }.min(total - written);
         if len > 0
             && let Ok(taken) = pair.client.write(id, &pattern(written, len))
         {
