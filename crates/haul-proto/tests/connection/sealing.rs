@@ -106,7 +106,7 @@ fn what_is_written_and_acknowledged_before_a_train_is_sealed_does_not_change_it(
         pair.step();
     }
     let id = pair.client.open(StreamKind::Bidirectional).unwrap();
-    let (total, mut written, mut read) = (3_000_000, 0, Vec::new());
+    let (total, mut written, mut read) = (3_000_000, 0_usize, Vec::new());
     let mut buffer = vec![0; 1 << 20];
     while read.len() < total {
         // Some writes are small, so that memory grows behind what a train carries; others fill it.
