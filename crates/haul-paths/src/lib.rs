@@ -11,6 +11,8 @@
 //!   allowance  how much may a metered path carry?        a limit shared out between both ends
 //!   address  where does a path lead?                     how the peer's address is proved, and a change of it followed
 //!   doors    where else can the server be reached?     what it tells, and which of that is believed
+//!   mtu      how large may its packets be?              the search for the largest that arrives
+//!   witness  what has it shown of itself?              whether a queue stood where packets were lost
 //!   whereabouts  where may the server be?                the addresses of one that was greeted another way
 //! ```
 //!
@@ -23,11 +25,13 @@ mod doors;
 mod duty;
 mod kin;
 pub mod leave;
+mod mtu;
 mod roster;
 mod scheduler;
 mod turns;
 mod via;
 mod whereabouts;
+mod witness;
 
 pub use address::{CHALLENGE_BYTES, CONTROL_BYTES, PeerAddress, Proof};
 pub use allowance::Allowance;
@@ -35,11 +39,13 @@ pub use doors::{Announced, DOOR_BYTES, DOORS_MAX, Doors, announced, door_from_by
 pub use duty::{Duty, Standing, Told};
 pub use kin::Verdict;
 pub use leave::Leave;
+pub use mtu::MtuDiscovery;
 pub use roster::{Load, Roster};
 pub use scheduler::{Scheduler, UnknownScheduler};
 pub use turns::{Candidate, Turns};
 pub use via::{Class, Exit, Via, ViaSyntaxError};
 pub use whereabouts::Whereabouts;
+pub use witness::{Evidence, Witness};
 
 /// Paths of a connection, at most.
 pub const PATHS_MAX: usize = 8;

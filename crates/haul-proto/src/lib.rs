@@ -16,6 +16,7 @@
 //! ```
 //! - [`Connection`]: one TLS 1.3 handshake ([`handshake`]), then data packets under its keys ([`crypto`]).
 //! - A connection has paths, each with its own packet numbers, recovery and congestion controller, and streams that run over them.
+//! - A driver with threads takes trains by [`Connection::poll_train`] and seals them ([`Train::sealed`]) when it has let go of the connection.
 //! - [`wire`] is what travels.
 
 mod config;
@@ -38,8 +39,8 @@ pub mod wire;
 
 pub use config::{ClientConfig, PATHS_MAX, Pacing, ServerConfig, TransportConfig};
 pub use connection::{
-    CloseReason, Connection, Event, OpenError, Origin, PathStats, ProtocolViolation, ReadError, Stats, TRAIN_BYTES, Transmit,
-    Waits, WriteError,
+    CloseReason, Connection, Event, OpenError, Origin, PathStats, ProtocolViolation, ReadError, Stats, TRAIN_BYTES, Train,
+    Transmit, Waits, WriteError,
 };
 pub use distributions::Distributions;
 pub use endpoint::{AnswerError, Endpoint, EndpointConfig, Handled};

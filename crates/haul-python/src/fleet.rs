@@ -77,7 +77,7 @@ impl Fleet {
         let job = GetJob {
             options: options(kwargs)?,
             filter: filter(kwargs)?,
-            limit: limit(kwargs)?,
+            limit: limit(kwargs)?.into(),
             begin: if given(kwargs, "wait_for_all")?.unwrap_or(false) { Begin::WhenAllAreHeard } else { Begin::AtOnce },
             replicas_by: match by.as_str() {
                 "time" => ReplicasBy::Time,
@@ -95,7 +95,7 @@ impl Fleet {
         let job = PutJob {
             options: options(kwargs)?,
             filter: filter(kwargs)?,
-            limit: limit(kwargs)?,
+            limit: limit(kwargs)?.into(),
             replicas: given(kwargs, "replicas")?.unwrap_or(1),
             ..PutJob::new(sources, destination)
         };

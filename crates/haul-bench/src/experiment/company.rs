@@ -21,7 +21,7 @@ pub const COMPANY: Experiment = Experiment {
     name: "company",
     about: "A connection of 1, 2, 4 and 8 paths beside one flow of CUBIC, BBR or haul on one bottleneck: what it takes",
     reproduces: "RFC 6356, goal 2: a multipath flow takes no more of a shared link than a single-path flow would",
-    simulate: simulated,
+    simulate: Some(simulated),
     measure: measured,
 };
 
@@ -125,7 +125,8 @@ fn wan() -> WanSpec {
 
 fn senders(case: Case, length: Duration) -> [Sender; 2] {
     let from = length.mul_f64(LATER);
-    let ours = Sender { program: Program::Paths(MODE, case.paths), from: Duration::ZERO, lasts: length, extra_rtt: Duration::ZERO };
+    let ours =
+        Sender { program: Program::Paths(MODE, case.paths), from: Duration::ZERO, lasts: length, extra_rtt: Duration::ZERO };
     [ours, Sender { program: case.rival.program, from, lasts: length.saturating_sub(from), ..ours }]
 }
 

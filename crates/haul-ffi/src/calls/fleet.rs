@@ -216,7 +216,7 @@ unsafe extern "C" fn haul_fleet_download(fleet: i64, job: *const HaulFleetJob) -
         let Parts { sources, destination, options, limit } = unsafe { parts(&job) }?;
         with(fleet, |session| {
             let (session, cancel) = (session.clone(), Cancel::new());
-            let get = GetJob { options, limit, ..GetJob::new(sources, destination) };
+            let get = GetJob { options, limit: limit.into(), ..GetJob::new(sources, destination) };
             let started = Job::spawn(cancel.clone(), watcher(&job, &cancel), move |watcher| {
                 Ok((&session.download(&get, watcher, &cancel)?.job.files).into())
             })?;
@@ -235,7 +235,7 @@ unsafe extern "C" fn haul_fleet_upload(fleet: i64, job: *const HaulFleetJob) -> 
         let replicas = usize::try_from(job.replicas.max(1)).unwrap_or(usize::MAX);
         with(fleet, |session| {
             let (session, cancel) = (session.clone(), Cancel::new());
-            let put = PutJob { options, limit, replicas, ..PutJob::new(sources, destination) };
+            let put = PutJob { options, limit: limit.into(), replicas, ..PutJob::new(sources, destination) };
             let started = Job::spawn(cancel.clone(), watcher(&job, &cancel), move |watcher| {
                 Ok((&session.upload(&put, watcher, &cancel)?.job.files).into())
             })?;

@@ -195,7 +195,7 @@ fn all_together_keep_to_the_limit() {
         p.file(name, "large", &pattern(8 << 20, 1));
     }
     let mut limited = job(&["large"], &p.to);
-    limited.limit = Some(BitRate::from_bps(100_000_000));
+    limited.limit = Some(BitRate::from_bps(100_000_000)).into();
     let report = fetch(p.members(&["a", "b"]), &limited).unwrap();
     // 64 Mbit and no less; a block or two may be there before it counts.
     assert!(report.elapsed.as_secs_f64() > 0.5, "{:?}", report.elapsed);

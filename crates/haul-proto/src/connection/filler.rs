@@ -2,6 +2,7 @@
 
 use haul_units::{Bytes, Time};
 
+use super::sealing::Row;
 use super::{Connection, Transmit};
 use crate::path::SentRun;
 use crate::recovery::Content;
@@ -21,15 +22,12 @@ impl Connection {
         self.encoded.clear();
         Frame::Filler.encode(&mut self.encoded);
         self.encoded.resize(packet - CONTROL_HEADER_BYTES - TAG_BYTES, 0);
-        let first = path.next_number;
-        for datagram in train.chunks_exact_mut(packet).take(packets) {
-            let number = path.next_number;
-            let (destination, epoch) = (self.remote, keys.sealer.epoch());
-            Header { destination, path: path.id, epoch, number, kind: PacketKind::Control }.encode(datagram);
-            let (head, body) = datagram.split_at_mut(CONTROL_HEADER_BYTES);
-            keys.sealer.seal_into(path.id, number, head, &self.encoded, body).ok()?;
-            path.next_number += 1;
-        }
+        let (first, payload) = (path.next_number, self.encoded.len());
+        let header = Header { destination: self.remote, path: path.id, epoch: 0, number: first, kind: PacketKind::Control };
+        let row = Row { header, at: 0, payload, len: packets * payload, memory: None };
+        (0..packets).for_each(|index| row.place_in(index, &self.encoded, train));
+        row.defer(&mut keys.sealer, &mut self.unsealed);
+        path.next_number += packets as u64;
         let len = packets * packet;
         let content = Content::Control(Box::default());
         let run = SentRun { first, count: packets as u8, content, packet: packet as u16, last_packet: packet as u16 };

@@ -12,6 +12,7 @@
 //! | `acked` | what an acknowledgement or a loss does to streams and frames |
 //! | `output` | what leaves next |
 //! | `train` | filling a train with stream data |
+//! | `sealing` | sealing a train, outside the connection |
 //! | `filler` | trains of filler, to measure a path before there is data |
 //! | `paths` | opening paths, and which of them is for what |
 //! | `timers` | what happens when time passes |
@@ -34,6 +35,7 @@ mod phase;
 mod quiet;
 mod reason;
 mod redirect;
+mod sealing;
 mod setup;
 mod stats;
 mod streams;
@@ -51,9 +53,9 @@ use haul_units::{BitRate, Bytes, Time};
 pub(crate) use admission::confined;
 pub use event::{Event, Transmit};
 pub use input::Origin;
-pub use output::TRAIN_BYTES;
 pub use paths::PathStats;
 pub use reason::{CloseReason, ProtocolViolation};
+pub use sealing::{TRAIN_BYTES, Train};
 pub use setup::Arrival;
 pub use stats::{Stats, Waits};
 pub use streams::{OpenError, ReadError, WriteError};
@@ -140,6 +142,8 @@ pub struct Connection {
     arrived: Vec<StreamId>,
     /// Runs of the train being filled, for reuse.
     runs: Vec<crate::path::SentRun>,
+    /// What of it is yet to be sealed.
+    unsealed: Vec<sealing::Unsealed>,
 }
 
 impl Connection {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use haul_paths::CONTROL_BYTES;
 use haul_units::{Bytes, Time};
 
+use super::sealing::{Row, TRAIN_BYTES};
 use super::stats::Wait;
 use super::{Connection, Phase, Transmit};
 use crate::path::{Path, SentRun};
@@ -16,8 +17,6 @@ use crate::recovery::Content;
 use crate::streams::{Receiver, Side};
 use crate::wire::{CONTROL_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES};
 
-/// The smallest buffer that [`Connection::poll_transmit`] takes.
-pub const TRAIN_BYTES: usize = 65_536;
 const CONTROL_ROOM: usize = CONTROL_BYTES - CONTROL_HEADER_BYTES - TAG_BYTES;
 /// A challenge has so long to be answered, however short the round trip was measured: the peer's processor may be busy.
 const CHALLENGE_INTERVAL_MIN: Duration = Duration::from_millis(10);
@@ -25,8 +24,8 @@ const CHALLENGE_INTERVAL_MIN: Duration = Duration::from_millis(10);
 const FRAME_ROOM: usize = 32;
 
 impl Connection {
-    /// The next datagrams to send, written to `train` (at least 64 KiB). `None`: wait for [`Connection::poll_timeout`] or input.
-    pub fn poll_transmit(&mut self, now: Time, train: &mut [u8]) -> Option<Transmit> {
+    /// The next datagrams to send. What is in `self.unsealed` is still to be sealed.
+    pub(super) fn make_train(&mut self, now: Time, train: &mut [u8]) -> Option<Transmit> {
         if train.len() < TRAIN_BYTES || self.phase == Phase::Drained {
             return None;
         }
@@ -81,7 +80,7 @@ impl Connection {
         let (remote, path) = (path.peer.current(), path.id);
         self.encoded.clear();
         close.frame.encode(&mut self.encoded);
-        self.seal_control(now, train, remote, path, Vec::new())
+        self.control_packet(now, train, remote, path, Vec::new())
     }
 
     /// The answers to challenges of the peer's, on the path and to the address that they came from: one packet for all from there, as long as that address may get.
@@ -105,7 +104,7 @@ impl Connection {
                 !is_due
             });
             if !encoded.is_empty() {
-                return self.seal_control(now, train, remote, path, Vec::new());
+                return self.control_packet(now, train, remote, path, Vec::new());
             }
         }
     }
@@ -124,7 +123,7 @@ impl Connection {
             // RFC 9000 8.2.1: shows that the path carries packets of that size.
             self.encoded.resize(CONTROL_ROOM, 0);
         }
-        self.seal_control(now, train, remote, path, Vec::new())
+        self.control_packet(now, train, remote, path, Vec::new())
     }
 
     /// Which path's report is due on this path, if any: its own, on the main path also one that has nowhere to go yet.
@@ -184,7 +183,7 @@ impl Connection {
             }
         }
         let content = elicits_ack.then(|| Content::Control(kept.into_boxed_slice()));
-        self.seal_control(now, train, remote, path, content.into_iter().collect())
+        self.control_packet(now, train, remote, path, content.into_iter().collect())
     }
 
     fn poll_mtu_probe(&mut self, now: Time, index: usize, train: &mut [u8]) -> Option<Transmit> {
@@ -197,11 +196,11 @@ impl Connection {
         Frame::Ping.encode(&mut self.encoded);
         self.encoded.resize(usize::from(size) - CONTROL_HEADER_BYTES - TAG_BYTES, 0);
         let (remote, path) = (path.peer.current(), path.id);
-        self.seal_control(now, train, remote, path, vec![Content::MtuProbe(size)])
+        self.control_packet(now, train, remote, path, vec![Content::MtuProbe(size)])
     }
 
-    /// Seals `self.encoded` as one control packet; `content` is remembered until it is acknowledged.
-    fn seal_control(
+    /// Makes `self.encoded` one control packet; `content` is remembered until it is acknowledged.
+    fn control_packet(
         &mut self,
         now: Time,
         train: &mut [u8],
@@ -217,13 +216,11 @@ impl Connection {
             path.next_number += 1;
         }
         let number = path.next_number;
-        let header =
-            Header { destination: self.remote, path: path.id, epoch: keys.sealer.epoch(), number, kind: PacketKind::Control };
+        let header = Header { destination: self.remote, path: path.id, epoch: 0, number, kind: PacketKind::Control };
+        let row = Row { header, at: 0, payload: self.encoded.len(), len: self.encoded.len(), memory: None };
+        row.place(&self.encoded, train);
+        row.defer(&mut keys.sealer, &mut self.unsealed);
         let len = CONTROL_HEADER_BYTES + self.encoded.len() + TAG_BYTES;
-        let packet = train.get_mut(..len)?;
-        header.encode(packet);
-        let (head, body) = packet.split_at_mut(CONTROL_HEADER_BYTES);
-        keys.sealer.seal_into(path.id, number, head, &self.encoded, body).ok()?;
         path.next_number += 1;
         let size = len as u16;
         let runs =

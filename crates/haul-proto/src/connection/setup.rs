@@ -82,6 +82,7 @@ impl Connection {
             touched: Vec::new(),
             arrived: Vec::new(),
             runs: Vec::new(),
+            unsealed: Vec::new(),
             config,
         }
     }

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use haul_cc::Snapshot;
+use haul_paths::Evidence;
 use haul_units::{BitRate, Bytes, Ratio, Time};
 
 use super::Connection;
 use crate::distributions::Distributions;
-use crate::path::{Evidence, Path, loss_ratio};
+use crate::path::{Path, loss_ratio};
 
 /// Why sending waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

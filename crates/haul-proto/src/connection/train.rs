@@ -1,7 +1,7 @@
 //! Filling a train with stream data.
 //!
 //! A train is one hand-over to the network: packets of equal size, the last one may be shorter. It takes runs of bytes stream by stream as the schedule says,
-//! each encrypted from where it lies straight into its packet. The pacer decides when a train may go and how long it may be; the window
+//! each to be encrypted from where it lies straight into its packet ([`super::sealing`]). The pacer decides when a train may go and how long it may be; the window
 //! bounds it; after a probe timeout a few packets go regardless.
 
 use haul_cc::quantum;
@@ -10,11 +10,10 @@ use haul_units::{BitRate, Bytes, Time};
 
 use super::acked::LostRange;
 use super::echo::TAIL_PKTS;
+use super::sealing::Row;
 use super::stats::Wait;
 use super::{Connection, Transmit};
-use crate::ConnectionId;
 use crate::config::Pacing;
-use crate::crypto::DataKeys;
 use crate::path::{Path, SentRun};
 use crate::recovery::Content;
 use crate::streams::SendRun;
@@ -151,7 +150,6 @@ impl Connection {
         let (mut firsts, mut fresh_bytes) = (Vec::new(), 0);
         let Some(keys) = self.keys.as_mut() else { return filled };
         let Some(path) = self.paths.get_mut(index) else { return filled };
-        let mut sealer = Sealing { keys, path, remote: self.remote, payload };
         let mut is_open = true;
         while is_open && filled.packets < packets {
             let Some(turn) = self.streams.next_turn() else { break };
@@ -172,9 +170,19 @@ impl Connection {
                         firsts.push(LostRange { stream: run.stream, offset: run.offset, len, fin: run.fin });
                     }
                 }
-                let (count, last) = sealer.seal(&run, train, filled.bytes);
-                self.runs.push(run_record(&run, sealer.path.next_number, count, packet, last));
-                sealer.path.next_number += count as u64;
+                let SendRun { stream, offset, fin, end, .. } = run;
+                let kind = PacketKind::Data { stream, offset, fin, end };
+                let header = Header { destination: self.remote, path: path.id, epoch: 0, number: path.next_number, kind };
+                let memory = run.memory.map(|(memory, start)| (memory.clone(), start));
+                let row = Row { header, at: filled.bytes, payload, len: run.bytes.len(), memory };
+                if row.memory.is_none() {
+                    row.place(run.bytes, train);
+                }
+                row.defer(&mut keys.sealer, &mut self.unsealed);
+                let count = run.bytes.len().div_ceil(payload).max(1);
+                let last = DATA_OVERHEAD + run.bytes.len() - (count - 1) * payload;
+                self.runs.push(run_record(&run, path.next_number, count, packet, last));
+                path.next_number += count as u64;
                 filled.packets += count;
                 filled.bytes += (count - 1) * packet + last;
                 if last < packet {
@@ -259,46 +267,6 @@ fn train_limit(path: &mut Path, now: Time, pacing: Pacing, rate_limit: Option<Bi
     match path.pacer.budget(now, rate, burst) {
         Err(until) => Err((if rate < paced { Wait::Limit } else { Wait::Pacing }, until)),
         Ok(budget) => Ok(usize::try_from(budget.as_u64().min(room)).unwrap_or(usize::MAX)),
-    }
-}
-
-/// What sealing the packets of a train needs.
-struct Sealing<'a> {
-    keys: &'a mut DataKeys,
-    path: &'a mut Path,
-    remote: ConnectionId,
-    payload: usize,
-}
-
-impl Sealing<'_> {
-    /// Seals a run into packets from `train[at..]` on. Returns how many, and the size of the last one.
-    #[inline]
-    fn seal(&mut self, run: &SendRun<'_>, train: &mut [u8], at: usize) -> (usize, usize) {
-        let count = run.bytes.len().div_ceil(self.payload).max(1);
-        let mut at = at;
-        let mut last = 0;
-        for index in 0..count {
-            let start = index * self.payload;
-            let plain = &run.bytes[start..(start + self.payload).min(run.bytes.len())];
-            let is_last = index + 1 == count;
-            let number = self.path.next_number + index as u64;
-            let kind = PacketKind::Data {
-                stream: run.stream,
-                offset: run.offset + start as u64,
-                fin: run.fin && is_last,
-                end: run.end && is_last,
-            };
-            let header = Header { destination: self.remote, path: self.path.id, epoch: self.keys.sealer.epoch(), number, kind };
-            let len = DATA_OVERHEAD + plain.len();
-            let (head, body) = train[at..at + len].split_at_mut(DATA_HEADER_BYTES);
-            header.encode(head);
-            // The buffers fit by construction, which is all that sealing asks for.
-            let sealed = self.keys.sealer.seal_into(self.path.id, number, head, plain, body);
-            debug_assert!(sealed.is_ok());
-            at += len;
-            last = len;
-        }
-        (count, last)
     }
 }
 

@@ -10,6 +10,8 @@
 //! Invariants: a (key, path, packet number) seals once; a packet that does not open changes no key. A forged epoch costs what any forged
 //! packet costs: one failed open. Sources: RFC 9001 6 (key update, limits of use), draft-ietf-quic-multipath 2.4 (nonce).
 
+use std::sync::Arc;
+
 use super::key::{PROTECTED_PACKETS_MAX, PacketKey, Secret};
 use super::traffic::TrafficSecret;
 use super::{CipherSuite, Role};
@@ -57,7 +59,8 @@ pub struct SealError;
 /// Seals packets of one direction.
 pub struct Sealer {
     suite: CipherSuite,
-    key: PacketKey,
+    /// Shared with trains that are sealed later, which may outlive the epoch.
+    key: Arc<PacketKey>,
     secret: Secret,
     epoch: u8,
     /// Packets sealed with the current key.
@@ -75,7 +78,7 @@ impl Sealer {
     fn new(suite: CipherSuite, secret: Secret) -> Self {
         Self {
             suite,
-            key: PacketKey::derive(suite, &secret),
+            key: Arc::new(PacketKey::derive(suite, &secret)),
             secret,
             epoch: 0,
             sealed_pkts: 0,
@@ -101,8 +104,18 @@ impl Sealer {
     #[inline]
     pub fn seal_into(&mut self, path: u8, packet_number: u64, aad: &[u8], plain: &[u8], out: &mut [u8]) -> Result<(), SealError> {
         self.key.seal_into(path, packet_number, aad, plain, out).map_err(|_| SealError)?;
-        self.count(path, packet_number);
+        self.count(path, packet_number, 1);
         Ok(())
+    }
+
+    /// The key and the epoch of the next packets of a path, from number `first` on, and how many of the `wanted` (at least 1) they are for, which count as sealed from now on. Each is to be sealed
+    /// once with that key, at any time: what changes meanwhile changes nothing for them.
+    pub(crate) fn take(&mut self, path: u8, first: u64, wanted: u64) -> (Arc<PacketKey>, u8, u64) {
+        let until = if self.confirmed { self.rotation_pkts } else { PROTECTED_PACKETS_MAX };
+        let taken = until.saturating_sub(self.sealed_pkts).clamp(1, wanted.max(1));
+        let (key, epoch) = (Arc::clone(&self.key), self.epoch);
+        self.count(path, first, taken);
+        (key, epoch, taken)
     }
 
     /// The peer has acknowledged `packet_number` on `path`. If it was sealed in the current epoch, the peer has that key and the next
@@ -116,10 +129,10 @@ impl Sealer {
     }
 
     #[inline]
-    fn count(&mut self, path: u8, packet_number: u64) {
+    fn count(&mut self, path: u8, first_number: u64, pkts: u64) {
         let first = &mut self.first_of_epoch[usize::from(path)];
-        *first = packet_number.min(*first);
-        self.sealed_pkts += 1;
+        *first = first_number.min(*first);
+        self.sealed_pkts += pkts;
         if self.sealed_pkts >= self.rotation_pkts {
             self.rotate_if_due();
         }
@@ -130,7 +143,7 @@ impl Sealer {
         let due = self.sealed_pkts >= self.rotation_pkts && self.confirmed;
         if due || self.sealed_pkts >= PROTECTED_PACKETS_MAX {
             self.secret = self.secret.child(b"haul next");
-            self.key = PacketKey::derive(self.suite, &self.secret);
+            self.key = Arc::new(PacketKey::derive(self.suite, &self.secret));
             self.epoch = self.epoch.wrapping_add(1);
             self.sealed_pkts = 0;
             self.confirmed = false;

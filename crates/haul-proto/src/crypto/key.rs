@@ -87,6 +87,12 @@ impl PacketKey {
     }
 }
 
+impl std::fmt::Debug for PacketKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PacketKey").finish_non_exhaustive()
+    }
+}
+
 /// 32 secret bytes that keys and further secrets are expanded from; wiped when dropped.
 pub(crate) struct Secret(Zeroizing<[u8; 32]>);
 

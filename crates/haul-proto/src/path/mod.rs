@@ -4,10 +4,8 @@
 //! is taken for lost, the controller hears of loss, marks and acknowledgement.
 
 mod ecn;
-mod mtu;
 mod samples;
 mod skips;
-mod witness;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,13 +14,10 @@ use haul_cc::{
     AckSample, Controller, ControllerChoice, DispersionMeter, EcnSample, Learned, OneWayDelay, Pacer, PathStart, RateSampler,
     RttEstimator, Trains,
 };
-use haul_paths::{Duty, PeerAddress};
+use haul_paths::{Duty, Evidence, MtuDiscovery, PeerAddress, Witness};
 use haul_units::{BitRate, Bytes, Time};
 
-pub use self::witness::Evidence;
-use self::witness::Witness;
 pub use ecn::EcnState;
-pub use mtu::MtuDiscovery;
 pub use samples::SentRun;
 pub use skips::Skips;
 

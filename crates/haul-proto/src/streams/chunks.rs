@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use haul_units::BlockRanges;
 
-use super::data::BlockData;
+use super::data::{Memory, Place};
 
 /// Ordered streams cut their data into chunks of this size: small enough to be freed soon, large enough for whole trains.
 pub(super) const ORDERED_CHUNK: usize = 256 << 10;
@@ -21,7 +21,7 @@ pub(super) const RELEASED_MAX: usize = 32;
 #[derive(Debug)]
 struct Chunk {
     offset: u64,
-    data: BlockData,
+    data: Memory,
     /// Length, also when `data` has been given back.
     len: u32,
     acked: BlockRanges,
@@ -62,24 +62,29 @@ impl Chunks {
     pub(super) fn append(&mut self, mut offset: u64, mut data: &[u8], released: &mut Vec<Vec<u8>>) {
         while !data.is_empty() {
             // A chunk whose memory has been given back has ended, whatever its length.
-            let tail = self.all.back().filter(|chunk| chunk.data.len() == chunk.len as usize && chunk.data.is_owned());
-            let room = tail.map_or(0, |chunk| ORDERED_CHUNK.saturating_sub(chunk.data.len()));
-            if room == 0 {
-                self.push(offset, BlockData::Owned(chunk_memory(data.len(), released)), 0);
+            let tail = self.all.back_mut().filter(|chunk| chunk.data.len() == chunk.len as usize);
+            let Some((Memory::Growing(memory), len)) = tail.map(|chunk| (&mut chunk.data, &mut chunk.len)) else {
+                self.push(offset, Memory::Growing(chunk_memory(data.len(), released)), 0);
                 continue;
-            }
-            let (now, later) = data.split_at(room.min(data.len()));
-            if let Some(chunk) = self.all.back_mut() {
-                chunk.data.extend(now);
-                chunk.len = chunk.data.len() as u32;
-            }
+            };
+            let (now, later) = data.split_at(ORDERED_CHUNK.saturating_sub(memory.len()).min(data.len()));
+            memory.extend_from_slice(now);
+            *len = memory.len() as u32;
             offset += now.len() as u64;
             data = later;
+            self.fix_full();
+        }
+    }
+
+    /// A chunk that is full is no longer written to.
+    fn fix_full(&mut self) {
+        if let Some(chunk) = self.all.back_mut().filter(|chunk| chunk.len as usize >= ORDERED_CHUNK) {
+            chunk.data.fix();
         }
     }
 
     /// Takes over `len` bytes that belong at `offset`, behind all others.
-    pub(super) fn push(&mut self, offset: u64, data: BlockData, len: u32) {
+    pub(super) fn push(&mut self, offset: u64, data: Memory, len: u32) {
         self.all.push_back(Chunk { offset, data, len, acked: BlockRanges::default(), acked_bytes: 0 });
     }
 
@@ -93,11 +98,12 @@ impl Chunks {
         self.all.is_empty()
     }
 
-    /// The bytes of a piece; nothing, once its memory has been given back.
+    /// The bytes of a piece, and the memory that they lie in, and where, if it is no longer written to; nothing, once it has been given back.
     #[inline]
-    pub(super) fn bytes(&self, piece: Piece) -> Option<&[u8]> {
-        let start = piece.start as usize;
-        self.all.get(piece.chunk)?.data.get(start..start + piece.len as usize)
+    pub(super) fn bytes(&self, piece: Piece) -> Option<(&[u8], Option<Place<'_>>)> {
+        let (start, memory) = (piece.start as usize, &self.all.get(piece.chunk)?.data);
+        let fixed = if let Memory::Fixed(fixed) = memory { Some((fixed, start)) } else { None };
+        Some((memory.get(start..start + piece.len as usize)?, fixed))
     }
 
     /// Where in the stream a piece begins.
@@ -199,9 +205,9 @@ fn chunk_memory(wanted: usize, released: &mut Vec<Vec<u8>>) -> Vec<u8> {
     Vec::with_capacity((wanted * 2).clamp(4096, ORDERED_CHUNK))
 }
 
-/// Keeps memory that is done with for reuse, within bounds. What is shared is let go.
-fn release(memory: BlockData, released: &mut Vec<Vec<u8>>) {
-    if let BlockData::Owned(memory) = memory
+/// Keeps memory that is done with for reuse, within bounds.
+fn release(memory: Memory, released: &mut Vec<Vec<u8>>) {
+    if let Some(memory) = memory.into_vec()
         && memory.capacity() > 0
         && released.len() < RELEASED_MAX
     {

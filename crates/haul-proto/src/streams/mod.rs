@@ -12,7 +12,7 @@ mod send;
 mod sink;
 mod table;
 
-pub use data::BlockData;
+pub use data::{BlockData, Fixed};
 pub use receive::{ReadOutcome, StreamViolation};
 pub use send::SendRun;
 pub use sink::{Sink, SinkFactory};

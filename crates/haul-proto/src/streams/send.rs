@@ -5,11 +5,11 @@
 use std::collections::VecDeque;
 
 use super::chunks::{Chunks, Piece};
-use super::data::BlockData;
+use super::data::{BlockData, Place};
 use crate::wire::{StreamId, StreamKind};
 
 /// One run of bytes to send: a slice of one chunk, cut by the caller into packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct SendRun<'a> {
     /// Which stream.
     pub stream: StreamId,
@@ -17,6 +17,8 @@ pub struct SendRun<'a> {
     pub offset: u64,
     /// The bytes.
     pub bytes: &'a [u8],
+    /// What they lie in, and where; `None` while that may change.
+    pub memory: Option<Place<'a>>,
     /// The stream ends after them (ordered streams).
     pub fin: bool,
     /// A block ends after them (placed streams).
@@ -122,7 +124,7 @@ impl SendHalf {
         }
         self.end = end;
         self.written += u64::from(len);
-        self.chunks.push(offset, data, len);
+        self.chunks.push(offset, data.into(), len);
         Ok(())
     }
 
@@ -233,11 +235,11 @@ impl SendHalf {
     /// `tail`: nothing new waits anywhere, so that further copies of lost ranges may go.
     pub fn next_run(&mut self, room: usize, credit: usize, tail: bool) -> Option<SendRun<'_>> {
         let cut = self.cut_lost(room, tail).or_else(|| self.cut_fresh(room, credit))?;
-        let bytes = match cut.piece {
-            None => &[],
+        let (bytes, memory) = match cut.piece {
+            None => (&[][..], None),
             Some(piece) => self.chunks.bytes(piece)?,
         };
-        Some(SendRun { stream: self.id, offset: cut.offset, bytes, fin: cut.fin, end: cut.end, again: cut.again })
+        Some(SendRun { stream: self.id, offset: cut.offset, bytes, memory, fin: cut.fin, end: cut.end, again: cut.again })
     }
 
     fn cut_lost(&mut self, room: usize, tail: bool) -> Option<Cut> {

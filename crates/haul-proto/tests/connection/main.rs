@@ -11,4 +11,5 @@ mod hostile;
 mod life;
 mod paths;
 mod random;
+mod sealing;
 mod start;

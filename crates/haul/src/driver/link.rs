@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use haul_proto::{Connection, ConnectionId, TRAIN_BYTES, Transmit};
+use haul_proto::{Connection, ConnectionId, Train, Transmit};
 use haul_units::Time;
 
 use crate::arriving::{Queues, Spares};
@@ -172,7 +172,7 @@ impl Link {
         }
     }
 
-    /// Sends a train that the connection has made. The lock must not be held. A carrier without room is waited for no longer than this. False: the path's own socket has no room, and nothing
+    /// Sends a sealed train. The lock must not be held. A carrier without room is waited for no longer than this. False: the path's own socket has no room, and nothing
     /// has left.
     pub(super) fn send(&self, transmit: &Transmit, train: &[u8], from: Option<IpAddr>, patience: Duration) -> bool {
         let Some(train) = train.get(..transmit.len) else { return true };
@@ -209,19 +209,19 @@ impl Link {
 
     /// Closes the connection and sends the reason from the calling thread, so that a process that ends at once has still said it.
     pub(crate) fn close(&self, code: u64, reason: &[u8]) {
-        let mut train = vec![0; TRAIN_BYTES];
+        let mut train = Train::default();
         let mut state = self.lock();
         let now = clock::now();
         let woken = state.end(ConnectionError::ClosedHere);
         state.connection.close(now, code, reason);
         // Taken under the same lock as the closing itself: the send thread might not get to send before the process ends.
-        let farewell = state.connection.poll_transmit(now, &mut train);
+        let farewell = state.connection.poll_train(now, &mut train);
         let from = farewell.as_ref().and_then(|transmit| state.answers.of(transmit.path));
         let also = state.dispatch();
         let wake_sender = state.asleep_until.take().is_some();
         drop(state);
         if let Some(transmit) = farewell {
-            self.send(&transmit, &train, from, carriers::PATIENCE);
+            self.send(&transmit, train.sealed(), from, carriers::PATIENCE);
             // As a datagram would have been by now.
             if let Some(carrier) = self.carriers.get(transmit.remote) {
                 carrier.flush(carriers::PATIENCE);

@@ -3,12 +3,12 @@
 //! ```text
 //!            socket --recvmmsg--> receive thread (one a socket) ----handle_train----+
 //!                                                                                  v
-//!   Endpoint, Connection, streams --open, write, read, ..--> Link: Mutex<Connection> --poll_transmit--> send thread --sendmsg--> socket
+//!   Endpoint, Connection, streams --open, write, read, ..--> Link: Mutex<Connection> --poll_train--> send thread --seal, sendmsg--> socket
 //! ```
 //! An endpoint has one socket; a client's connection has one more for each further path.
 //! A connection lives in a [`Link`], under one lock that is taken per train, never per packet. The send thread of the link sleeps
 //! until the connection's timeout; whoever gives the connection something to send while it sleeps wakes it. The receive thread sends what
-//! its input caused (acknowledgements mostly) itself if the send thread sleeps: that saves the wake-up. Nothing is sent under the lock.
+//! its input caused (acknowledgements mostly) itself if the send thread sleeps: that saves the wake-up. Nothing is sealed or sent under the lock.
 //!
 //! Where UDP does not pass, a carrier (`carriers.rs`) stands in the socket's place: its lanes' threads receive, and trains for its address go to its queue.
 //!

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use haul_proto::{ConnectionId, TRAIN_BYTES};
+use haul_proto::{ConnectionId, Train};
 use haul_units::Time;
 
 use super::link::Link;
@@ -31,7 +31,7 @@ pub(super) fn spawn(shared: Arc<Shared>) -> std::io::Result<()> {
 }
 
 fn run(shared: &Shared) {
-    let mut train = vec![0; TRAIN_BYTES];
+    let mut train = Train::default();
     let mut timers = Timers::default();
     while let Some(mut due) = shared.calls.wait(timers.first()) {
         due.extend(timers.expired(clock::now()));
@@ -53,7 +53,7 @@ fn run(shared: &Shared) {
 }
 
 /// Does what a connection has to do.
-fn attend(link: &Link, train: &mut [u8]) -> Next {
+fn attend(link: &Link, train: &mut Train) -> Next {
     let mut state = link.lock();
     loop {
         if link.has_thread() {
@@ -67,7 +67,7 @@ fn attend(link: &Link, train: &mut [u8]) -> Next {
         if now >= state.connection.poll_timeout() {
             state.connection.handle_timeout(now);
         }
-        let transmit = state.connection.poll_transmit(now, train);
+        let transmit = state.connection.poll_train(now, train);
         let woken = state.dispatch();
         if transmit.is_none() && woken.is_empty() && !state.drained {
             let until = state.timeout();
@@ -78,7 +78,7 @@ fn attend(link: &Link, train: &mut [u8]) -> Next {
         drop(state);
         link.wake(false, woken);
         if let Some(transmit) = transmit {
-            link.send(&transmit, train, from, Duration::ZERO);
+            link.send(&transmit, train.sealed(), from, Duration::ZERO);
         }
         state = link.lock();
     }

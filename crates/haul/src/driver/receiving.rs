@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use haul_proto::handshake::wire::is_handshake;
-use haul_proto::{Handled, Origin, TRAIN_BYTES, data_destination};
+use haul_proto::{Handled, Origin, Train, data_destination};
 use haul_units::Time;
 
 use super::answers::Answers;
@@ -42,7 +42,7 @@ struct Receiver {
     /// A handshake's answers come here.
     takes_handshakes: bool,
     /// For what the input causes to be sent.
-    train: Vec<u8>,
+    train: Train,
     reports: Reports,
     naps: Naps,
     /// Those who are asked what they have to say, to be used again.
@@ -52,7 +52,7 @@ struct Receiver {
 impl Receiver {
     fn new(shared: Arc<Shared>, socket: Arc<Socket>, takes_handshakes: bool) -> Self {
         let naps = Naps::new(socket.buffers().receive);
-        let (train, reports, asked) = (vec![0; TRAIN_BYTES], Reports::default(), Vec::new());
+        let (train, reports, asked) = (Train::default(), Reports::default(), Vec::new());
         Self { shared, socket, takes_handshakes, train, reports, naps, asked }
     }
 
@@ -200,7 +200,7 @@ impl Receiver {
     fn answer(&mut self, link: &Arc<Link>, state: MutexGuard<'_, State>, now: Time) {
         let mut state = state;
         while let Some(deadline) = state.asleep_until {
-            let transmit = state.connection.poll_transmit(now, &mut self.train);
+            let transmit = state.connection.poll_train(now, &mut self.train);
             let is_data = transmit.is_some() && state.connection.has_more();
             let wake_sender = is_data || state.drained || state.timeout() < deadline;
             if wake_sender {
@@ -215,7 +215,7 @@ impl Receiver {
             };
             drop(state);
             link.wake(wake_sender, Vec::new());
-            link.send(&transmit, &self.train, from, Duration::ZERO);
+            link.send(&transmit, self.train.sealed(), from, Duration::ZERO);
             state = link.lock();
         }
         // A send thread that is awake looks after the reports when it goes to sleep.

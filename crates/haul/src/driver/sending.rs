@@ -4,7 +4,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use haul_proto::TRAIN_BYTES;
+use haul_proto::Train;
 use haul_units::Time;
 
 use super::carriers::{self, is_carried};
@@ -27,7 +27,7 @@ pub(super) fn spawn(shared: Arc<Shared>, link: Arc<Link>) -> std::io::Result<()>
 }
 
 fn drive(link: &Link) {
-    let mut train = vec![0; TRAIN_BYTES];
+    let mut train = Train::default();
     let mut held = Held::default();
     let mut state = link.lock();
     while !state.drained {
@@ -42,7 +42,7 @@ fn drive(link: &Link) {
         }
         rule(&mut state, now);
         link.renew_credit(&mut state);
-        let transmit = state.connection.poll_transmit(now, &mut train);
+        let transmit = state.connection.poll_train(now, &mut train);
         let woken = state.dispatch();
         if transmit.is_none() && woken.is_empty() {
             state = sleep(link, state, held.next());
@@ -52,10 +52,11 @@ fn drive(link: &Link) {
         drop(state);
         link.wake(false, woken);
         if let Some(transmit) = transmit {
-            let has_left = link.send(&transmit, &train, from, carriers::PATIENCE);
+            let sealed = train.sealed();
+            let has_left = link.send(&transmit, sealed, from, carriers::PATIENCE);
             state = link.lock();
             // Another train of the path may wait already: as in a full queue, this one is lost.
-            if !has_left && let Some(until) = held.hold(now, transmit, from, &train) {
+            if !has_left && let Some(until) = held.hold(now, transmit, from, sealed) {
                 state.connection.hold_path(transmit.path, until);
             }
             continue;

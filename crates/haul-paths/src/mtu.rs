@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use haul_units::Time;
 
-use crate::wire::BASE_BYTES;
+use crate::CONTROL_BYTES;
 
+/// What every path carries.
+const BASE_BYTES: u16 = CONTROL_BYTES as u16;
 /// Losses of a size before it is ruled out. // RFC 8899 5.1.2: MAX_PROBES
 const MAX_PROBES: u8 = 3;
 /// Time until sizes that were ruled out are tried again, at first and at most. // RFC 8899 5.1.1: PMTU_RAISE_TIMER

@@ -35,7 +35,7 @@ pub struct Evidence {
 
 /// Collects [`Evidence`].
 #[derive(Debug)]
-pub(super) struct Witness {
+pub struct Witness {
     begun: Time,
     start_ended: Option<Time>,
     is_queued: bool,
@@ -47,23 +47,24 @@ pub(super) struct Witness {
 }
 
 impl Witness {
-    pub(super) fn new(now: Time) -> Self {
+    /// Of a path that begins now.
+    pub fn new(now: Time) -> Self {
         Self { begun: now, start_ended: None, is_queued: false, rate: None, queued_rates: (0, 0), evidence: Evidence::default() }
     }
 
     /// A queueing delay was measured.
-    pub(super) fn on_queue_delay(&mut self, delay: Duration, min_rtt: Duration) {
+    pub fn on_queue_delay(&mut self, delay: Duration, min_rtt: Duration) {
         self.is_queued |= delay >= LEAST_QUEUE.max(min_rtt / QUEUE_PART);
     }
 
     /// A rate was measured at which what was sent has arrived.
-    pub(super) fn on_rate(&mut self, rate: BitRate) {
+    pub fn on_rate(&mut self, rate: BitRate) {
         self.rate = Some(rate);
         self.evidence.best_rate = self.evidence.best_rate.max(rate);
     }
 
     /// A round trip has passed.
-    pub(super) fn on_round(&mut self) {
+    pub fn on_round(&mut self) {
         if self.start_ended.is_some() {
             self.evidence.rounds += 1;
             self.evidence.queued_rounds += u64::from(self.is_queued);
@@ -77,12 +78,12 @@ impl Witness {
     }
 
     /// Whether the controller may still be in its start.
-    pub(super) const fn is_starting(&self) -> bool {
+    pub const fn is_starting(&self) -> bool {
         self.start_ended.is_none()
     }
 
     /// The controller has found its rate.
-    pub(super) fn on_started(&mut self, now: Time) {
+    pub fn on_started(&mut self, now: Time) {
         if self.start_ended.is_none() {
             self.start_ended = Some(now);
             self.evidence.best_rate = BitRate::from_bps(0);
@@ -90,7 +91,7 @@ impl Witness {
     }
 
     /// Packets are taken for lost, the newest of which left at `sent_at`.
-    pub(super) fn on_lost(&mut self, packets: u64, sent_at: Time, queue_delay: Duration, min_rtt: Duration) {
+    pub fn on_lost(&mut self, packets: u64, sent_at: Time, queue_delay: Duration, min_rtt: Duration) {
         self.on_queue_delay(queue_delay, min_rtt);
         if !self.is_queued {
             return;
@@ -99,7 +100,8 @@ impl Witness {
         *(if in_start { &mut self.evidence.lost_starting_pkts } else { &mut self.evidence.lost_queued_pkts }) += packets;
     }
 
-    pub(super) fn read(&self, now: Time) -> Evidence {
+    /// What there is to say of the path by now.
+    pub fn read(&self, now: Time) -> Evidence {
         let start = self.start_ended.unwrap_or(now).since(self.begun);
         let (rounds, sum) = self.queued_rates;
         let queued = (rounds > 0).then(|| BitRate::from_bps(u64::try_from(sum / u128::from(rounds)).unwrap_or(u64::MAX)));
