@@ -9,7 +9,7 @@ use std::time::Duration;
 use haul_lab::now;
 use haul_units::{Bytes, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 
 use super::measurement::Usage;
 
@@ -72,6 +72,12 @@ impl Running {
             // It may have ended just before: then there is nobody to tell.
             let _ = kill_process(Pid::from_child(&self.child), signal);
         }
+    }
+
+    /// Sends it to the process group that it leads, of which some may still run when it has ended. It must have been started as the leader of one.
+    pub fn signal_group(&self, signal: Signal) {
+        // As above.
+        let _ = kill_process_group(Pid::from_child(&self.child), signal);
     }
 
     /// Asks it to end by `signal`, and kills it if it does not within a few seconds.
@@ -177,4 +183,28 @@ pub enum ScriptError {
         /// What it said last.
         said: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt as _;
+
+    use super::*;
+
+    /// What a leader has started is ended with its group when it has ended itself; and this process, which is of another group, is not.
+    #[test]
+    fn a_group_ends_without_its_leader() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 1000 & exit 3"]).process_group(0);
+        let mut leader = Running::start(command).expect("sh");
+        let ended = leader.wait_until(now() + PATIENCE).expect("waited for").expect("it ends at once");
+        assert_eq!(ended.status, 3);
+        leader.signal_group(Signal::KILL);
+        // `sleep` holds its output: that ends with it.
+        let (complete, changed) = &*leader.output[0].0;
+        let (text, late) = changed
+            .wait_timeout_while(complete.lock().expect("nobody panics"), PATIENCE, |text| !text.complete)
+            .expect("nobody panics");
+        assert!(text.complete && !late.timed_out());
+    }
 }

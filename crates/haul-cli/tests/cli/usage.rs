@@ -78,7 +78,7 @@ fn wrong_usage_is_status_2_and_says_what_is_wrong() {
         ("cp --paths 9 a b", "it may be 1 to 8"),
         ("lab run", "NAME"),
         ("lab run sharring", "did you mean `sharing`"),
-        ("lab run nonsense", "paths\n"),
+        ("lab run nonsense", "paths, company, blocked\n"),
         ("lab run zzz", "loss, rtt, startup, sharing, pacing"),
         ("lab run loss --sim-only --real", "cannot be used with"),
         ("lab run loss --tools scp", "only copies files"),

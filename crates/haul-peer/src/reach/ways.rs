@@ -45,6 +45,8 @@ pub(super) const SILENT: Duration = Duration::from_secs(5);
 pub(super) const SILENT_AT_REST: Duration = Duration::from_secs(12);
 /// In this time the transport has asked a silent peer again, and an answer has come.
 const PROBED: Duration = Duration::from_millis(2500);
+/// How much longer it is waited for the answer of a peer that has got what was sent: as long again as for the first one.
+const ANSWERS: Duration = FIRST_ANSWER;
 /// Addresses that are tried when the far side has called back.
 const CALLED_AT: usize = 2;
 /// How much longer than a round trip an answer may take then.
@@ -191,7 +193,7 @@ impl Watch {
         }
         for &to in order {
             let Some((at, heard)) = self.open(to) else { continue };
-            if self.is_over() || self.is_heard_again(before) {
+            if self.is_over() || self.is_heard_again(before, heard) {
                 return true;
             }
             let why = match heard {
@@ -261,7 +263,7 @@ impl Watch {
             }
         };
         let by = way.by.clone();
-        if self.is_over() || self.is_heard_again(before) {
+        if self.is_over() || self.is_heard_again(before, None) {
             if let Some(way) = &mut self.ways.relay {
                 way.give_up(there);
             }
@@ -344,9 +346,15 @@ impl Watch {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 
-    /// Whether the peer has been heard where it was, since then. Where the whole network was away, TCP may be back a little before UDP is tried again.
-    fn is_heard_again(&mut self, before: Instant) -> bool {
-        let until = clock::now() + if self.udp.is_some() && self.is_direct() { PROBED } else { Duration::ZERO };
+    /// Whether the peer has been heard where it was, since then. Where the whole network was away, TCP may be back a little before UDP is tried again; and a peer that has got
+    /// what was sent over UDP may be a busy one.
+    fn is_heard_again(&mut self, before: Instant, has_got_any: Option<bool>) -> bool {
+        let until = clock::now()
+            + match (self.carrying, self.udp, has_got_any) {
+                (Carrying::Udp | Carrying::Punched, Some(_), _) => PROBED,
+                (Carrying::Udp, None, Some(true)) => ANSWERS,
+                _ => Duration::ZERO,
+            };
         while clock::now() < until && before.elapsed() <= self.silence() && !self.is_over() {
             thread::park_timeout(LOOK);
         }

@@ -186,7 +186,7 @@ impl Scene {
         let words = Words { haul, bytes: bytes(self.scale).as_u64(), at_most_s: limit.as_secs() };
         let mut shell = self.command(Host::Near, "bash");
         // What it starts can be ended with it.
-        shell.process_group(0).args(["-c", &format!("ps -o pgid= $$ >{DISK}/group\n{}", command.script(by, self.case, &words))]);
+        shell.process_group(0).args(["-c", &command.script(by, self.case, &words)]);
         let (before, delivered) = (self.left()?, self.site.delivered());
         let mut client = Running::start(shell).map_err(failed)?;
         let (begin, mut ended) = (now(), None);
@@ -222,19 +222,18 @@ impl Scene {
                 // Of what the link has brought, a part is heads of packets: no more than that has come.
                 one.is_cut_off = true;
                 one.bytes = over_link.unwrap_or_default().as_u64().min(words.bytes);
-                self.end_all(&mut client).map_err(failed)?;
+                Self::end_all(&mut client).map_err(failed)?;
             }
         }
         Ok(one)
     }
 
-    /// Ends a transfer with all that it has started, and leaves the far side a moment to see it go.
-    fn end_all(&self, client: &mut Running) -> std::io::Result<()> {
-        let signal = |name: &str| self.shell(Host::Near, &format!("kill -{name} -- -$(tr -d ' ' <{DISK}/group)"));
-        // One whose group is gone has ended.
-        let _ = signal("TERM");
+    /// Ends a transfer with all that it has started, and leaves the far side a moment to see it go. Its group is named by the number that it has here: in the network's own
+    /// process namespace it has another one.
+    fn end_all(client: &mut Running) -> std::io::Result<()> {
+        client.signal_group(Signal::TERM);
         client.wait_until(now() + PATIENCE)?;
-        let _ = signal("KILL");
+        client.signal_group(Signal::KILL);
         client.end(Signal::KILL)?;
         std::thread::park_timeout(FAREWELL);
         Ok(())
@@ -276,14 +275,8 @@ fn disk_script(scale: Scale) -> String {
 }
 
 /// What it takes, and the package that has it.
-const NEEDS: [(&str, &str); 6] = [
-    ("sshd", "openssh-server"),
-    ("ssh", "openssh-client"),
-    ("rsync", "rsync"),
-    ("nft", "nftables"),
-    ("ss", "iproute2"),
-    ("ps", "procps"),
-];
+const NEEDS: [(&str, &str); 5] =
+    [("sshd", "openssh-server"), ("ssh", "openssh-client"), ("rsync", "rsync"), ("nft", "nftables"), ("ss", "iproute2")];
 const RELAY_PORT: u16 = 7700;
 const GLANCE: Duration = Duration::from_millis(50);
 /// For a command that was asked to end.
