@@ -10,7 +10,7 @@ use haul_scenarios::Kind;
 use haul_sim::{Flow, Path, Plan, Queue, TcpConfig, Topology, Ways};
 use haul_units::BitRate;
 
-use super::comparison::{mbps, short};
+use super::comparison::{mbps, short, smoothed};
 use super::ground::{Attempt, Ground, Program, Sender};
 use super::simulated::run_all;
 use super::{Experiment, Judged, Report, Scale, Table};
@@ -209,12 +209,7 @@ fn report(how: &str, scale: Scale, seen: &[Seen], notes: Vec<String>) -> Report 
 }
 
 fn chart(seen: &Seen) -> Chart {
-    let line = |(name, series): (&str, &Series)| {
-        let points = (1..=(series.end().as_secs_f64() / SMOOTH.as_secs_f64()) as u32)
-            .map(|step| (SMOOTH * step, series.mean_between(SMOOTH * (step - 1), SMOOTH * step)))
-            .map(|(end, rate)| (end.as_secs_f64(), mbps(rate)));
-        Line::through(name.to_owned(), points.collect::<Vec<_>>()).plain()
-    };
+    let line = |(name, series): (&str, &Series)| Line::through(name.to_owned(), smoothed(series)).plain();
     let lines = [("all paths", &seen.ours), (seen.case.rival.name, &seen.theirs)].map(line);
     let rate = Axis::linear("arriving", "Mbit/s").range(0.0, mbps(RATE));
     Chart::lines(Axis::linear("time", "s"), rate, lines.into()).titled(title(seen.case))
@@ -228,7 +223,6 @@ const RTT: Duration = Duration::from_millis(50);
 const LATER: f64 = 0.1;
 /// What is one flow to others.
 const ONE_FLOW: (f64, f64) = (0.8, 1.25);
-const SMOOTH: Duration = Duration::from_millis(500);
 /// How many runs may be made again because they were disturbed.
 const AGAIN: u32 = 6;
 

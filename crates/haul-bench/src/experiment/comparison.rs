@@ -175,6 +175,12 @@ pub fn mbps(rate: BitRate) -> f64 {
     rate.as_bps() as f64 / 1e6
 }
 
+/// For a chart: means over half a second, in Mbit/s, by their ends in seconds.
+pub fn smoothed(series: &Series) -> impl Iterator<Item = (f64, f64)> {
+    let steps = (series.end().as_secs_f64() / SMOOTH.as_secs_f64()) as u32;
+    (1..=steps).map(|step| ((SMOOTH * step).as_secs_f64(), mbps(series.mean_between(SMOOTH * (step - 1), SMOOTH * step))))
+}
+
 /// Three digits, or all before the point.
 pub fn short(value: f64) -> String {
     match value.abs() {
@@ -186,4 +192,5 @@ pub fn short(value: f64) -> String {
 
 /// A start is over at this share of what the path carries, over a round trip.
 const STARTED: f64 = 0.8;
+const SMOOTH: Duration = Duration::from_millis(500);
 const SHORTEST_WINDOW: Duration = Duration::from_millis(100);

@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use super::cases::{Case, RELAY};
-use crate::experiment::Scale;
 
 /// Where the disk is; every host sees it.
 pub const DISK: &str = "/run/netns/bench";
@@ -47,12 +46,7 @@ pub struct Words {
 }
 
 impl Command {
-    const ALL: [Self; 7] = [Self::Cp, Self::Perf, Self::Pipe, Self::Rsync, Self::Rsh, Self::Proxy, Self::Fleet];
-
-    /// Those that are tried.
-    pub fn of(scale: Scale) -> &'static [Self] {
-        scale.pick(&Self::ALL, &Self::ALL)
-    }
+    pub const ALL: [Self; 7] = [Self::Cp, Self::Perf, Self::Pipe, Self::Rsync, Self::Rsh, Self::Proxy, Self::Fleet];
 
     pub const fn name(self) -> &'static str {
         match self {

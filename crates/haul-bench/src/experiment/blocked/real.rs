@@ -153,7 +153,7 @@ impl Scene {
     }
 
     fn play(self, ground: &Ground<'_>, ran: &mut Vec<Ran>, notes: &mut Vec<String>) -> Result<(), MeasureError> {
-        for &command in Command::of(self.scale) {
+        for command in Command::ALL {
             for by in [By::Haul, By::Ssh] {
                 // Nobody stands in ssh's way but narrow lines: one of its transfers shows that, and all of them where nothing is blocked.
                 if by == By::Ssh && self.case != Case::Open && !self.case.hinders_ssh() && command != Command::Cp {

@@ -18,7 +18,7 @@ use haul_units::{Bytes, Ratio};
 
 use self::cases::{CASES, Case, KERNEL_CASES, Party, Who};
 use self::judge::Seen;
-use super::comparison::mbps;
+use super::comparison::{mbps, smoothed};
 use super::ground::{self, Attempt, Ground, Program, Sender};
 use super::kernel::with_laws;
 use super::simulated::{Run, plan, run_all};
@@ -227,8 +227,7 @@ fn chart(seen: &Seen) -> Chart {
         let name = if looks[class] == 1 { title.to_owned() } else { format!("{title}, flow {}", looks[class]) };
         // One look each for those who are alone of their kind; further flows of haul get what is left.
         let look = if looks[class] == 1 { class } else { looks[class] + 1 };
-        let smooth = smoothed(series).map(|(end, rate)| (end.as_secs_f64(), rate));
-        Line::through(name, smooth).plain().look(look)
+        Line::through(name, smoothed(series)).plain().look(look)
     };
     let lines = seen.series.iter().enumerate().map(line).filter(|line| !line.points.is_empty()).collect();
     let axes = (
@@ -236,12 +235,6 @@ fn chart(seen: &Seen) -> Chart {
         Axis::linear("arriving", "Mbit/s").range(0.0, mbps(cases::RATE)),
     );
     Chart::lines(axes.0, axes.1, lines).titled(seen.name())
-}
-
-/// Means over half a second, in Mbit/s.
-fn smoothed(series: &crate::bench::Series) -> impl Iterator<Item = (Duration, f64)> {
-    let steps = (series.end().as_secs_f64() / SMOOTH.as_secs_f64()) as u32;
-    (1..=steps).map(|step| (SMOOTH * step, mbps(series.mean_between(SMOOTH * (step - 1), SMOOTH * step))))
 }
 
 /// How many runs may be made again because they were disturbed.
@@ -252,7 +245,6 @@ const QUICK: &[&str] = &["2 fair", "fair, CUBIC"];
 const GUEST_SHARE: f64 = 0.85;
 /// Before this part of the time.
 const SOON: f64 = 0.1;
-const SMOOTH: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests {
