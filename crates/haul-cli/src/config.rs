@@ -20,6 +20,14 @@ fn load() -> Result<Config, Failure> {
     Ok(Config::load(&|key, value| check::<CpArgs>(key, value, &["from".into(), "to:".into()]))?)
 }
 
+/// As [`command_line`], for a command of a command (`fleet get`): its name is the first word that says it.
+pub fn command_line_of(name: &str, mut arguments: Vec<OsString>) -> Result<CommandLine, Failure> {
+    if let Some(at) = arguments.iter().position(|word| word == name) {
+        arguments.remove(at);
+    }
+    command_line(arguments)
+}
+
 /// Where this machine stores what others leave open to it (`any:`), by the files. Asked when one of them does: what is wrong in a file is nobody else's business.
 pub fn places() -> Places {
     Places::told_by(|| {

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::args::PipeArgs;
 use crate::exit::{Exit, Failure};
 use crate::meanwhile::User;
-use crate::orders::{self, Carried};
+use crate::orders::Carried;
 use crate::output::PeerOutput;
 use crate::{config, interrupt, logging, output, system};
 
@@ -115,8 +115,7 @@ fn run_command(far: &Far, line: Vec<u8>, args: &PipeArgs) -> Result<u8, Failure>
 fn takes_orders(args: &PipeArgs) -> (Arc<Carried>, impl Sized) {
     let operands = args.operands.iter().map(OsString::from);
     let words: Vec<OsString> = operands.chain(args.command.iter().cloned()).collect();
-    let control = Arc::new(Carried::new("pipe", &words, args.limit.map(|limit| limit.0), !args.quiet));
-    (Arc::clone(&control), orders::take(control))
+    Carried::taking_orders("pipe", &words, args.limit.map(|limit| limit.0), !args.quiet)
 }
 
 /// Standard input, if it is to be read, and standard output, without buffers of their own.

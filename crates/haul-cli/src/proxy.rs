@@ -14,20 +14,17 @@ use haul_tunnel::proxy::{
 use crate::args::{CarriageArgs, ForwardArgs, PROXY_PORT, ProxyArgs, ProxyCommand, ProxyConnectArgs, ProxyServeArgs, SshArgs};
 use crate::exit::{Exit, Failure};
 use crate::meanwhile::User;
-use crate::orders::{self, Carried};
+use crate::orders::Carried;
 use crate::output::ProxyReport;
 use crate::{config, interrupt, logging};
 
 /// The arguments, with what the configuration file says of the host; a side that serves has none.
-pub fn configured(args: ProxyArgs, mut arguments: Vec<OsString>) -> Result<ProxyArgs, Failure> {
+pub fn configured(args: ProxyArgs, arguments: Vec<OsString>) -> Result<ProxyArgs, Failure> {
     match &args.command {
         Some(ProxyCommand::Serve(_)) => Ok(args),
         Some(ProxyCommand::Connect(connect)) => {
             let host = remote(&connect.remote, connect.key)?;
-            if let Some(at) = arguments.iter().position(|word| word == "connect") {
-                arguments.remove(at);
-            }
-            let connect = config::command_line(arguments)?.of(Some(&host))?;
+            let connect = config::command_line_of("connect", arguments)?.of(Some(&host))?;
             Ok(ProxyArgs { command: Some(ProxyCommand::Connect(Box::new(connect))), ..args })
         }
         None => {
@@ -106,9 +103,7 @@ fn ask(client: Client, args: &CarriageArgs) -> Result<Exit, Failure> {
     interrupt::watch_connecting();
     let forwarded = client.local.iter().map(|forward| format!("port {}", forward.listen.port).into());
     let words: Vec<OsString> = [client.host.to_string().into()].into_iter().chain(forwarded).collect();
-    let control = Arc::new(Carried::new("proxy", &words, args.limit.map(|limit| limit.0), !args.quiet));
-    let taken: Arc<Carried> = Arc::clone(&control);
-    let _orders = orders::take(taken);
+    let (control, _orders) = Carried::taking_orders("proxy", &words, args.limit.map(|limit| limit.0), !args.quiet);
     Client { observer: Arc::new(Held { observer: Arc::clone(&client.observer), control }), ..client }.run()?;
     Ok(Exit::Done)
 }

@@ -18,7 +18,7 @@ use haul_tunnel::program::{self, Ask, Far, Status};
 use crate::args::{RshArgs, arranged};
 use crate::exit::{Exit, Failure};
 use crate::meanwhile::User;
-use crate::orders::{self, Carried};
+use crate::orders::Carried;
 use crate::output::PeerOutput;
 use crate::pipe::{joined, standard};
 use crate::{bootstrap, config, interrupt, logging, output};
@@ -87,9 +87,7 @@ fn rsh(args: &RshArgs) -> Result<u8, Failure> {
     let reads = !(args.no_input || args.background || args.no_command || args.behind);
     let far = Far { connector, host: Host::Ssh(host) };
     let words: Vec<OsString> = args.host.iter().chain(&args.command).cloned().collect();
-    let control = Arc::new(Carried::new("rsh", &words, None, !args.quiet));
-    let taken: Arc<Carried> = Arc::clone(&control);
-    let _orders = orders::take(taken);
+    let (control, _orders) = Carried::taking_orders("rsh", &words, None, !args.quiet);
     let on_connected = |connection: &haul::Connection| {
         control.connected(connection);
         if args.behind {

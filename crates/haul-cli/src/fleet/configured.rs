@@ -51,12 +51,8 @@ struct Files {
 
 impl Files {
     fn of(command: &str, hosts: &HostsArgs, arguments: &[OsString]) -> Result<Self, Failure> {
-        let mut words = arguments.to_vec();
-        if let Some(at) = words.iter().position(|word| word == command) {
-            words.remove(at);
-        }
         let hosts = hosts_spec(hosts)?.hosts.iter().map(haul_fleet::HostSpec::reach).collect();
-        Ok(Self { line: config::command_line(words)?, hosts })
+        Ok(Self { line: config::command_line_of(command, arguments.to_vec())?, hosts })
     }
 }
 

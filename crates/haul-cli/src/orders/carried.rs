@@ -1,7 +1,7 @@
 //! Orders for what carries other programs' bytes over one connection: `haul pipe`, `haul rsh`, `haul proxy`.
 
 use std::ffi::OsString;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haul::{BitRate, Connection};
 use haul_control::{Controlled, Order, Status};
@@ -30,10 +30,22 @@ struct Held {
 
 impl Carried {
     /// A command that was called with these words and begins with this limit; `tells`: it says on standard error what it was told.
-    pub fn new(command: &'static str, words: &[OsString], limit: Option<BitRate>, tells: bool) -> Self {
-        let what = words.iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ");
+    fn new(command: &'static str, words: &[OsString], limit: Option<BitRate>, tells: bool) -> Self {
+        let what = in_a_line(words);
         let held = Mutex::new(Held { connection: None, limit, is_told: false, before: 0 });
         Self { command, what, began: clock::unix_seconds(), tells, held }
+    }
+
+    /// One that takes orders as long as what is given back with it is there.
+    pub fn taking_orders(
+        command: &'static str,
+        words: &[OsString],
+        limit: Option<BitRate>,
+        tells: bool,
+    ) -> (Arc<Self>, impl Sized + use<>) {
+        let control = Arc::new(Self::new(command, words, limit, tells));
+        let taken: Arc<dyn Controlled> = Arc::<Self>::clone(&control);
+        (control, super::take(taken))
     }
 
     /// It has this connection from now on.
@@ -49,6 +61,11 @@ impl Carried {
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What a command is about, for a list.
+pub fn in_a_line(words: &[OsString]) -> String {
+    words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 /// What is said of an order about the rate.

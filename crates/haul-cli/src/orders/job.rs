@@ -7,7 +7,7 @@ use haul::BitRate;
 use haul_control::{Controlled, Order, Status};
 use haul_fleet::JobLimit;
 
-use super::carried::told;
+use super::carried::{in_a_line, told};
 use crate::output::{self, JobTally};
 use crate::{clock, interrupt};
 
@@ -24,7 +24,7 @@ pub struct Job {
 impl Job {
     /// Of these operands; the limit is the job's own; `tells`: it says on standard error what it was told.
     pub fn new(command: &'static str, operands: &[OsString], tally: Arc<JobTally>, limit: JobLimit, tells: bool) -> Self {
-        let what = operands.iter().map(|operand| operand.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ");
+        let what = in_a_line(operands);
         Self { command, what, began: clock::unix_seconds(), tally, limit, tells }
     }
 }
