@@ -82,6 +82,17 @@ impl fmt::Debug for Carrier {
     }
 }
 
+/// What has become of a train.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handed {
+    /// It will be written.
+    Taken,
+    /// There was no room for it in time, and it is still the caller's.
+    Full,
+    /// It is no train, or there is nothing to carry it.
+    Lost,
+}
+
 impl Carrier {
     /// One without a lane: what is sent is lost, but for the last of it.
     pub fn new(side: impl Side) -> Self {
@@ -144,31 +155,31 @@ impl Carrier {
         lanes.iter().filter_map(Weak::upgrade).for_each(|lane| lane.end());
     }
 
-    /// Hands a train to a lane, waiting for room for so long; false if it is lost.
-    pub fn send(&self, train: &[u8], segment_bytes: usize, patience: Duration) -> bool {
+    /// Hands a train to a lane, waiting for room for so long.
+    pub fn send(&self, train: &[u8], segment_bytes: usize, patience: Duration) -> Handed {
         if !frames::fits(train.len(), segment_bytes) {
-            return false;
+            return Handed::Lost;
         }
         let deadline = clock::now() + patience;
         let mut state = self.0.lock();
         while state.lanes > 0 && !state.closed && !state.has_room(train.len()) {
             let left = deadline.saturating_duration_since(clock::now());
             if left.is_zero() {
-                return false;
+                return Handed::Full;
             }
             state = self.0.done.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         if state.closed {
-            return false;
+            return Handed::Lost;
         }
         if state.lanes == 0 {
             state.keep(train, segment_bytes);
-            return false;
+            return Handed::Lost;
         }
         state.push(train, segment_bytes);
         drop(state);
         self.0.work.notify_one();
-        true
+        Handed::Taken
     }
 
     /// Asks the peer whether it is there, and waits for its answer: whether anything has come to it over UDP. None if there is none in time.

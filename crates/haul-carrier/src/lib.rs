@@ -9,7 +9,7 @@
 //! train, so several TCP connections share what one does not manage, and a lane that stands still holds up no more than what it has.
 //!
 //! - **Nothing is promised**, as with UDP: what a lane had when it broke is lost, and the transport sends it again. Between lanes trains overtake each other.
-//! - **Memory** is bounded whatever the peer does: the queue holds some trains, then [`Carrier::send`] waits, in the end in vain; a lane that reads holds two frames.
+//! - **Memory** is bounded whatever the peer does: the queue holds some trains, then [`Carrier::send`] waits, and says so where that is in vain; a lane that reads holds two frames.
 //! - **A hostile peer** gains nothing: a frame is a length and a segment size that must fit each other ([`Frames`]), the rest is for the transport to open. A lane with anything else is cut.
 //! - **TCP** ([`tcp`]): a lane is a lane once both ends have said so; who does not know the carrier's name is cut off unheard.
 
@@ -19,7 +19,7 @@ mod frames;
 mod lane;
 pub mod tcp;
 
-pub use carrier::{Carrier, Side};
+pub use carrier::{Carrier, Handed, Side};
 pub use frames::{Frame, Frames, MAX_SAID_BYTES, MAX_SEGMENTS, MAX_TRAIN_BYTES, MalformedFrame};
 pub use lane::Lane;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use crate::frames::{Frame, Frames, MAX_SEGMENTS, MAX_TRAIN_BYTES, fits, head};
-use crate::{Carrier, Lane, Side, tcp};
+use crate::{Carrier, Handed, Lane, Side, tcp};
 
 const LONG: Duration = Duration::from_secs(10);
 
@@ -64,14 +64,14 @@ fn what_goes_in_comes_out_over_three_lanes_and_each_end_says_whether_it_has_hear
     assert_eq!((near.lanes(), near.ask(LONG)), (3, Some(true)));
     let mut wanted: Vec<_> = (0..500usize).map(|n| (vec![n as u8; 1 + n * 131], 1 + n * 131 / 40)).collect();
     for (train, segment) in &wanted {
-        assert!(near.send(train, *segment, LONG));
+        assert_eq!(near.send(train, *segment, LONG), Handed::Taken);
     }
     let mut got: Vec<_> = (0..500).map(|_| far_told.recv_timeout(LONG).unwrap()).collect();
     got.sort();
     wanted.sort();
     assert!(got == wanted, "content or sizes differ");
     assert_eq!(far.ask(LONG), Some(false));
-    assert!(far.send(b"back", 4, LONG));
+    assert_eq!(far.send(b"back", 4, LONG), Handed::Taken);
     assert_eq!(near_told.recv_timeout(LONG).unwrap(), (b"back".to_vec(), 4));
     assert_eq!(*taken.lock().unwrap(), 3);
 }
@@ -81,7 +81,7 @@ fn the_last_words_before_the_first_lane_are_kept_and_leave_with_it() {
     let (near, _) = carrier(false);
     let (far, far_told) = carrier(false);
     for n in 0..100u8 {
-        assert!(!near.send(&[n; 1000], 1000, LONG), "nobody takes it");
+        assert_eq!(near.send(&[n; 1000], 1000, LONG), Handed::Lost, "nobody takes it");
     }
     let (addr, _) = listener([1; 16], far);
     near.add(tcp::connect(addr, None, &[1; 16], LONG).unwrap()).unwrap();
@@ -121,12 +121,13 @@ fn a_peer_that_reads_nothing_is_not_waited_for_and_costs_a_bounded_queue() {
     near.add(tcp::connect(addr, None, &[7; 16], LONG).unwrap()).unwrap();
     let _held = stream.join().unwrap();
     let mut taken = 0;
-    while near.send(&vec![1; 60_000], 60_000, Duration::from_millis(100)) {
+    while near.send(&vec![1; 60_000], 60_000, Duration::from_millis(100)) == Handed::Taken {
         taken += 1;
         assert!(taken < 2000, "120 MB are waiting somewhere");
     }
+    assert_eq!(near.send(&vec![1; 60_000], 60_000, Duration::ZERO), Handed::Full, "whose train it still is");
     near.close();
-    assert!(!near.send(&[1], 1, LONG));
+    assert_eq!(near.send(&[1], 1, LONG), Handed::Lost);
 }
 
 #[test]
@@ -136,7 +137,7 @@ fn what_was_taken_is_written_before_the_end() {
     let (addr, _) = listener([7; 16], far.clone());
     near.add(tcp::connect(addr, None, &[7; 16], LONG).unwrap()).unwrap();
     for _ in 0..50 {
-        assert!(near.send(&vec![5; 50_000], 50_000, LONG));
+        assert_eq!(near.send(&vec![5; 50_000], 50_000, LONG), Handed::Taken);
     }
     near.close();
     assert_eq!((0..50).filter(|_| told.recv_timeout(LONG).is_ok()).count(), 50);
@@ -250,7 +251,7 @@ fn what_the_programs_say_to_each_other_arrives_among_trains_and_no_more_than_a_f
     let (far, far_told) = carrier(false);
     let (addr, _) = listener([9; 16], far.clone());
     near.add(tcp::connect(addr, None, &[9; 16], LONG).unwrap()).unwrap();
-    assert!(near.send(&[5; 100], 50, LONG));
+    assert_eq!(near.send(&[5; 100], 50, LONG), Handed::Taken);
     near.say(b"a meeting");
     assert_eq!(far.hear(LONG).as_deref(), Some(&b"a meeting"[..]));
     assert_eq!(far_told.recv_timeout(LONG).unwrap(), (vec![5; 100], 50));

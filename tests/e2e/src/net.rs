@@ -135,6 +135,12 @@ impl Net {
         shape(&self.between, "to-near", rate);
     }
 
+    /// Takes the far host's IPv4 address on the hosts' own link away, or puts it there again.
+    pub fn address_far_direct(&self, is_there: bool) {
+        let does = if is_there { "add" } else { "delete" };
+        ip(&["-n", &self.far.namespace, "address", does, "10.77.9.2/24", "dev", "direct"]);
+    }
+
     /// Bytes that have passed the hosts' own link.
     pub fn bytes_over_direct(&self) -> u64 {
         bytes_over(&self.near.namespace, "direct")

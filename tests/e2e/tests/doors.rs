@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use e2e::tree;
-use e2e::{Daemon, Finished, Lab, Random, Running};
+use e2e::{Daemon, Finished, Lab, Random, Running, eventually};
 use serde_json::Value;
 
 const SIZE: u64 = 30 << 20;
@@ -27,9 +27,12 @@ impl Doors {
         Some(Self { lab, source, root })
     }
 
+    fn start(&self, from: impl Into<OsString>, to: impl Into<OsString>) -> Running {
+        Running::start(self.lab.cp([OsString::from("--json"), "--via".into(), "all".into(), from.into(), to.into()]))
+    }
+
     fn copy(&self, from: impl Into<OsString>, to: impl Into<OsString>) -> Finished {
-        let command = self.lab.cp([OsString::from("--json"), "--via".into(), "all".into(), from.into(), to.into()]);
-        Running::start(command).wait(PATIENCE).expect(0)
+        self.start(from, to).wait(PATIENCE).expect(0)
     }
 
     fn assert_same(&self, copy: &Path) {
@@ -73,6 +76,20 @@ fn a_copy_uses_the_address_that_the_server_has_on_each_link() {
         assert_both_carry(&doors.copy(doors.source.join("file"), format!("far:{}", inbox.display())));
         doors.assert_same(&inbox.join("file"));
     }
+}
+
+#[test]
+fn a_server_tells_of_an_address_that_comes_during_a_copy() {
+    let Some(doors) = Doors::open(false, 1814) else { return };
+    doors.lab.address_far_direct(false);
+    let daemon = Daemon::start_everywhere(&doors.lab, &doors.root, &[]);
+    let mut running = doors.start(doors.source.join("file"), daemon.url(""));
+    let carried = || doors.lab.bytes_over(0);
+    let under_way = eventually(PATIENCE, || carried() > SIZE / 10 || !running.runs());
+    assert!(under_way && doors.lab.bytes_over_direct() < SIZE / 100, "{} bytes by the other link", carried());
+    doors.lab.address_far_direct(true);
+    assert_both_carry(&running.wait(PATIENCE).expect(0));
+    doors.assert_same(&doors.root.join("file"));
 }
 
 #[test]

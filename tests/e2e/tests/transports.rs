@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use e2e::tree::{self, Exactness};
 use e2e::{Daemon, Finished, Lab, Random, Running, Stopwatch, eventually, pause};
+use serde_json::Value;
 
 const PATIENCE: Duration = Duration::from_secs(90);
 const SIZE: u64 = 30 << 20;
@@ -231,6 +232,23 @@ fn a_tree_arrives_over_every_way_as_it_is() {
         lab.run_cp([OsString::from("-rp"), "--transport".into(), way.into(), source.clone().into(), far(&there)]).expect(0);
         tree::assert_same(&source, &there.join("tree"), Exactness::Everything);
     }
+}
+
+/// Its connections take far less than haul has for them: what waits is held, and nothing is sent twice.
+#[test]
+fn nothing_is_lost_in_front_of_a_tcp_that_is_full() {
+    let Some(lab) = Lab::open() else { return };
+    lab.limit("8mbit");
+    let (source, there) = (lab.place("source"), lab.place("there"));
+    tree::write_random(&source.join("file"), SIZE / 10, &mut Random::seeded(2005));
+    let args = ["--json", "--transport", "tcp"].map(OsString::from);
+    let finished = lab.run_cp(args.into_iter().chain([source.join("file").into(), far(&there)])).expect(0);
+    let said = String::from_utf8_lossy(&finished.stdout);
+    let summary: Value = serde_json::from_str(said.lines().last().expect("a summary")).expect("JSON");
+    assert_eq!(summary["carried_by"], "tcp", "{finished}");
+    let again = (&summary["path"]["lost_pkts"], &summary["path"]["retransmitted_bytes"]);
+    assert_eq!(again, (&Value::from(0), &Value::from(0)), "{finished}");
+    assert_eq!(tree::hash(&source.join("file")), tree::hash(&there.join("file")));
 }
 
 #[test]

@@ -11,10 +11,15 @@ use crate::streams::Side;
 use crate::wire::Frame;
 
 impl Connection {
+    /// Whether this is a server whose client wants to know where else it can be reached.
+    pub fn takes_addresses(&self) -> bool {
+        self.side == Side::Server && self.takes_addresses && !self.is_closed()
+    }
+
     /// A server tells a client that wants to know where else it can be reached.
-    pub fn announce(&mut self, addresses: impl FnOnce() -> Vec<SocketAddr>) {
-        if self.side == Side::Server && self.takes_addresses && !self.is_closed() {
-            self.control.extend(addresses().into_iter().map(Frame::ServerAddress));
+    pub fn announce(&mut self, addresses: &[SocketAddr]) {
+        if self.takes_addresses() {
+            self.control.extend(addresses.iter().copied().map(Frame::ServerAddress));
         }
     }
 

@@ -1,13 +1,16 @@
-//! Trains that a path's own socket has no room for, so that a full interface holds up its own path and no other one.
+//! Trains that a path's own socket has no room for, so that a full interface holds up its own path and no other one; and those that a carrier has no room for.
 //!
 //! A client with a socket for each path never waits in the system for room. The train waits here, the connection gives the path no more data meanwhile, and the send thread tries again
 //! each millisecond: what a socket's buffer holds lasts longer than that. After a second the train counts as lost, as where one socket is waited for.
+//! What a carrier has no room for waits as long as a carrier may stand still: lost, it would be missed only then, for nothing else is lost there.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use haul_proto::{PATHS_MAX, Transmit};
 use haul_units::Time;
+
+use super::carriers::{STANDSTILL, is_carried};
 
 /// The trains of one connection, by path.
 #[derive(Default)]
@@ -41,7 +44,8 @@ impl Held {
 
     /// There was no room for it again. When it is next tried; `None`: it has waited long enough.
     pub(super) fn hold_again(&mut self, now: Time, train: Train) -> Option<Time> {
-        if now.since(train.since) > PATIENCE {
+        let patience = if is_carried(train.transmit.remote) { STANDSTILL } else { PATIENCE };
+        if now.since(train.since) > patience {
             return None;
         }
         let next = now + PAUSE;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use haul_carrier::Handed;
 use haul_proto::{Connection, ConnectionId, Train, Transmit};
 use haul_units::Time;
 
@@ -172,15 +173,13 @@ impl Link {
         }
     }
 
-    /// Sends a sealed train. The lock must not be held. A carrier without room is waited for no longer than this. False: the path's own socket has no room, and nothing
-    /// has left.
+    /// Sends a sealed train. The lock must not be held. A carrier without room is waited for no longer than this. False: the path's own socket, or the carrier, has
+    /// no room, and nothing has left.
     pub(super) fn send(&self, transmit: &Transmit, train: &[u8], from: Option<IpAddr>, patience: Duration) -> bool {
         let Some(train) = train.get(..transmit.len) else { return true };
         if is_carried(transmit.remote) {
-            if let Some(carrier) = self.carriers.get(transmit.remote) {
-                carrier.send(train, transmit.segment, patience);
-            }
-            return true;
+            let handed = self.carriers.get(transmit.remote).map(|carrier| carrier.send(train, transmit.segment, patience));
+            return handed != Some(Handed::Full);
         }
         let ecn = ecn::to_bits(transmit.ecn);
         let outgoing = Outgoing { to: transmit.remote, from, ecn, train, segment_bytes: transmit.segment };

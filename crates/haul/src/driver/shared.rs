@@ -11,6 +11,7 @@ use std::time::Duration;
 use haul_proto::{Announced, Connection, ConnectionId, Endpoint, EndpointConfig, ServerConfig};
 use haul_udp::Socket;
 
+use super::announcing::Announcing;
 use super::answers::Answers;
 use super::calls::Calls;
 use super::carriers::Carriers;
@@ -29,6 +30,7 @@ pub(crate) struct Shared {
     accepts: bool,
     /// What clients are told of our addresses; none where none are taken.
     pub(super) announced: Option<Announced>,
+    pub(super) announcing: Announcing,
     /// How long a client may wait to be admitted.
     patience: Duration,
     pub(super) calls: Arc<Calls>,
@@ -63,6 +65,7 @@ impl Shared {
             arrivals: Mutex::default(),
             accepts,
             announced,
+            announcing: Announcing::default(),
             patience,
             calls: Arc::default(),
             carriers: Arc::default(),

@@ -1,6 +1,7 @@
 //! What a connection's lock guards: the transport's state, and those who wait for it.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::task::{Context, Waker};
 
 use haul_cc::ControllerChoice;
@@ -19,6 +20,8 @@ pub(crate) struct State {
     pub(crate) connection: Connection,
     /// Our addresses that the peer talks to.
     pub(super) answers: Answers,
+    /// Our addresses that the peer has been told of last.
+    pub(super) told: Vec<SocketAddr>,
     /// The peer began the connection.
     pub(super) accepted: bool,
     /// Until when the send thread sleeps; `None` while it is at work and will look at everything again before it sleeps.
@@ -74,6 +77,7 @@ impl State {
         Self {
             connection,
             answers: Answers::default(),
+            told: Vec::new(),
             accepted: false,
             asleep_until: None,
             reports_by_receiver: false,
