@@ -13,6 +13,7 @@
 //!   doors    where else can the server be reached?     what it tells, and which of that is believed
 //!   mtu      how large may its packets be?              the search for the largest that arrives
 //!   witness  what has it shown of itself?              whether a queue stood where packets were lost
+//!   familiar  how far is its network?                what earlier connections have measured, for the first timer
 //!   whereabouts  where may the server be?                the addresses of one that was greeted another way
 //! ```
 //!
@@ -23,6 +24,7 @@ mod address;
 mod allowance;
 mod doors;
 mod duty;
+mod familiar;
 mod kin;
 pub mod leave;
 mod mtu;
@@ -37,10 +39,11 @@ pub use address::{CHALLENGE_BYTES, CONTROL_BYTES, PeerAddress, Proof};
 pub use allowance::Allowance;
 pub use doors::{Announced, DOOR_BYTES, DOORS_MAX, Doors, announced, door_from_bytes, door_to_bytes};
 pub use duty::{Duty, Standing, Told};
+pub use familiar::Familiar;
 pub use kin::Verdict;
 pub use leave::Leave;
 pub use mtu::MtuDiscovery;
-pub use roster::{Load, Roster};
+pub use roster::{ASK_AFTER, Load, PROMISING_BYTES, Roster};
 pub use scheduler::{Scheduler, UnknownScheduler};
 pub use turns::{Candidate, Turns};
 pub use via::{Class, Exit, Via, ViaSyntaxError};

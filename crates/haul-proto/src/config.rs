@@ -22,8 +22,8 @@ pub struct TransportConfig {
     /// What an earlier connection to the same host learned ([`crate::Connection::learned`]), if it is not too old. Controllers that know how
     /// to use it test it before they believe it. Default: nothing.
     pub remembered: Option<Learned>,
-    /// What the first path's round trip should be, known another way, for a connection without a handshake's round trip to measure ([`crate::Opening`]): what must be
-    /// guessed before the first acknowledgement is guessed by it. Default: unknown.
+    /// What the first path's round trip should be, known another way: what must be guessed before the first acknowledgement is guessed by it. A client's hello goes by it, for which an
+    /// earlier connection knows best, and all of a connection without a handshake's round trip to measure ([`crate::Opening`]). Default: unknown; hellos then go by `remembered`.
     pub expected_rtt: Option<Duration>,
     /// Bound on bytes buffered in each direction. Default: 1 GiB, two bandwidth-delay products of 10 Gbit/s at 400 ms.
     pub memory: Bytes,

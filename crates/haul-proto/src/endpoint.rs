@@ -138,6 +138,7 @@ impl Endpoint {
         let params = ClientParams {
             admission: config.admission,
             timeout: config.connect_timeout,
+            expected_rtt: config.transport.expected_rtt.or_else(|| config.transport.remembered.map(|learned| learned.min_rtt)),
             ..ClientParams::new(tls, params, local.0, self.rng.next_u64())
         };
         let handshake = Handshake::client(now, params)?;

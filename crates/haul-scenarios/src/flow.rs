@@ -1,7 +1,8 @@
 //! Real connections as the flows of a plan: real handshakes and real encryption, the bytes themselves all zero.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use haul_proto::identity::{Identity, PeerTrust};
@@ -12,10 +13,27 @@ use haul_units::{Bytes, Time};
 use crate::end::{Datagram, End, Way};
 use crate::placed::Content;
 
+/// What the hosts of a plan remember: the round trip that the newest connection of each has met, as a client's endpoint does ([`haul_proto::TransportConfig::expected_rtt`]). All of them are in
+/// one network.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Hosts(Arc<Mutex<HashMap<usize, Duration>>>);
+
+impl Hosts {
+    fn rtt(&self, host: usize) -> Option<Duration> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&host).copied()
+    }
+
+    fn note(&self, host: usize, rtt: Duration) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(host, rtt);
+    }
+}
+
 /// One end of a flow.
 pub struct Haul {
     end: End,
     start: Option<Start>,
+    /// The client's, until it is connected.
+    remembers: Option<(Hosts, usize)>,
     completed_at: Option<Time>,
 }
 
@@ -50,8 +68,20 @@ impl Haul {
             sender.ways.push(Way { path: u8::try_from(way).ok(), remote: server, address: from, way });
             receiver.ways.push(Way { path: None, remote: from, address: server, way });
         }
-        let new = |end, start| Self { end, start, completed_at: None };
+        let new = |end, start| Self { end, start, remembers: None, completed_at: None };
         (new(sender, Some(start)), new(receiver, None))
+    }
+
+    /// On a host that has connected before, or will again.
+    pub(crate) fn on_host(self, hosts: &Hosts, host: usize) -> Self {
+        Self { remembers: Some((hosts.clone(), host)), ..self }
+    }
+
+    fn remember(&mut self) {
+        let Some(connection) = self.end.connection.as_ref().filter(|_| self.end.connected_at.is_some()) else { return };
+        if let (Some((hosts, host)), Some(path)) = (self.remembers.take(), connection.paths().next()) {
+            hosts.note(host, path.rtt);
+        }
     }
 }
 
@@ -108,10 +138,14 @@ impl haul_sim::Endpoint for Haul {
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Transmit<Datagram>> {
-        if let Some(start) = self.start.take_if(|start| start.at <= now) {
+        if let Some(mut start) = self.start.take_if(|start| start.at <= now) {
+            start.config.transport.expected_rtt = self.remembers.as_ref().and_then(|(hosts, host)| hosts.rtt(*host));
             self.end.connect(now, start.server, *start.config);
         }
         let transmit = self.end.poll_transmit(now);
+        if self.remembers.is_some() {
+            self.remember();
+        }
         if self.completed_at.is_none() && self.end.has_all() {
             self.completed_at = Some(now);
         }

@@ -18,6 +18,7 @@ use haul_sim::{Cbr, CbrConfig, CbrMeter, EndpointId, FlowSpec, Mixed, Outcome, P
 
 pub use end::{Datagram, End, Way};
 pub use flow::Haul;
+use flow::Hosts;
 pub use placed::{Content, Placed, pattern};
 
 /// What a flow is made of.
@@ -61,6 +62,15 @@ pub fn measure_constant(plan: &Plan<Kind>) -> (Outcome, Vec<Option<CbrMeter>>) {
         _ => None,
     };
     (outcome, (0..plan.flows.len()).map(meter).collect())
+}
+
+/// As [`any_ends`], on hosts that remember what their connections have met.
+pub(crate) fn ends_on(hosts: &Hosts) -> impl Fn(&FlowSpec<'_, Kind>) -> (AnyEnd, AnyEnd) + use<> {
+    let hosts = hosts.clone();
+    move |flow| match any_ends(flow) {
+        (Mixed::First(sender), receiver) => (Mixed::First(sender.on_host(&hosts, flow.host)), receiver),
+        others => others,
+    }
 }
 
 /// The ends of a flow of any kind, for whoever drives the network.

@@ -225,3 +225,42 @@ impl Endpoint {
         self.shared().close();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::thread;
+
+    use haul_proto::identity::{Identity, PeerTrust};
+
+    use super::*;
+
+    #[test]
+    fn a_client_remembers_how_far_its_servers_network_is() {
+        let identity = Identity::generate();
+        let trust = PeerTrust::Pinned(vec![identity.public_key().fingerprint()]);
+        let server = Endpoint::listen("127.0.0.1:0".parse().unwrap(), ServerConfig::new(identity, PeerTrust::Anyone)).unwrap();
+        let client = Endpoint::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let (addr, elsewhere) = (server.local_addr(), "192.0.2.1".parse().unwrap());
+        assert_eq!(client.shared().familiar().rtt(addr.ip()), None);
+        let serving = thread::spawn(move || {
+            let connection = server.accept().unwrap();
+            let (mut send, _receive) = connection.accept_bi().unwrap();
+            send.write_all(b"here").unwrap();
+            send.finish().unwrap();
+            send.wait_acknowledged().unwrap();
+            server
+        });
+        let connection = client.connect(addr, ClientConfig::new(trust)).unwrap();
+        let (mut send, mut receive) = connection.open_bi().unwrap();
+        send.write_all(b"?").unwrap();
+        let mut answer = String::new();
+        receive.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, "here");
+        // Whoever has read an answer has heard of the end of the handshake before.
+        let familiar = client.shared().familiar().clone();
+        assert!(familiar.rtt(addr.ip()).is_some_and(|rtt| !rtt.is_zero()) && familiar.rtt(elsewhere).is_none(), "{familiar:?}");
+        let server = serving.join().unwrap();
+        assert_eq!(server.shared().familiar().rtt(addr.ip()), None, "a server repeats no hellos");
+    }
+}

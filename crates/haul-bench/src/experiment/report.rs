@@ -119,18 +119,31 @@ impl Report {
 impl Judged {
     /// A value that is to reach a bound.
     pub fn at_least(who: &str, what: &str, value: Option<f64>, bound: f64, print: impl Fn(f64) -> String) -> Self {
-        Self::compare(who, format!("{what} at least {}", print(bound)), value, |value| value >= bound, print)
+        Self::compare(who, Goal { what, word: "at least", bound, enough: f64::ge }, value, print)
     }
 
     /// A value that is to stay below a bound.
     pub fn at_most(who: &str, what: &str, value: Option<f64>, bound: f64, print: impl Fn(f64) -> String) -> Self {
-        Self::compare(who, format!("{what} at most {}", print(bound)), value, |value| value <= bound, print)
+        Self::compare(who, Goal { what, word: "at most", bound, enough: f64::le }, value, print)
     }
 
-    fn compare(who: &str, goal: String, value: Option<f64>, enough: impl Fn(f64) -> bool, print: impl Fn(f64) -> String) -> Self {
+    /// A bound that is not finite (the other's mean, of which a flow never ended) is none: whatever came is within it, so nothing is judged.
+    fn compare(who: &str, goal: Goal<'_>, value: Option<f64>, print: impl Fn(f64) -> String) -> Self {
+        let Goal { what, word, bound, enough } = goal;
+        let goal = if bound.is_finite() { print(bound) } else { "a bound that there is not".to_owned() };
         let text = value.map_or_else(|| "not measured".to_owned(), &print);
-        Self { who: who.to_owned(), goal, value: text, met: value.map(enough) }
+        let met = value.filter(|_| bound.is_finite()).map(|value| enough(&value, &bound));
+        Self { who: who.to_owned(), goal: format!("{what} {word} {goal}"), value: text, met }
     }
+}
+
+/// What a value is held against.
+#[derive(Clone, Copy)]
+struct Goal<'a> {
+    what: &'a str,
+    word: &'a str,
+    bound: f64,
+    enough: fn(&f64, &f64) -> bool,
 }
 
 impl Table {
@@ -182,5 +195,29 @@ impl Table {
         };
         let line = |row: &Vec<String>| row.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n";
         std::iter::once(&self.columns).chain(&self.rows).map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_against_no_bound_is_not_judged() {
+        let print = |value: f64| format!("{value:.1} ms");
+        let met = |value, bound| {
+            let most = Judged::at_most("TCP", "mean", value, bound, print);
+            [most.met, Judged::at_least("TCP", "mean", value, bound, print).met]
+        };
+        assert_eq!(met(Some(2.0), 3.0), [Some(true), Some(false)]);
+        assert_eq!(met(Some(3.0), 2.0), [Some(false), Some(true)]);
+        assert_eq!(met(None, 3.0), [None, None]);
+        for none in [f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
+            assert_eq!(met(Some(2.0), none), [None, None], "{none}");
+        }
+        assert_eq!(met(Some(f64::INFINITY), 3.0), [Some(false), Some(true)], "what never ended is late");
+        let judged = Judged::at_most("TCP", "mean", Some(2.0), f64::INFINITY, print);
+        assert_eq!((judged.goal.as_str(), judged.value.as_str()), ("mean at most a bound that there is not", "2.0 ms"));
+        assert_eq!(Judged::at_least("TCP", "rate", Some(2.0), 1.0, print).goal, "rate at least 1.0 ms");
     }
 }

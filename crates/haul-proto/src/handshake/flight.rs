@@ -4,7 +4,7 @@
 //! [`Handshake::take_complete`], then wait until [`Handshake::poll_timeout`]. After an error, drain `poll_transmit` once more: it tells the peer.
 //!
 //! Every packet acknowledges what has arrived without a gap, per level; what is not acknowledged is sent again after 250 ms, or twice the
-//! round-trip time once it is known, doubling. A completed handshake stays until it is settled: the client's Finished may be lost and come again, and a
+//! round-trip time once it is known or where a client expects one, doubling. A completed handshake stays until it is settled: the client's Finished may be lost and come again, and a
 //! server must answer it. Sources: RFC 9001 4 (levels), RFC 9000 8.1 (amplification), RFC 9002 6.2 (probe timer).
 
 mod carried;
@@ -44,15 +44,17 @@ pub struct ClientParams {
     pub admission: Option<Vec<u8>>,
     /// Time for the whole handshake.
     pub timeout: Duration,
+    /// What an earlier connection has measured of the way to this server: a lost hello is sent again after twice that, at least 20 ms, and not after 250. // RFC 9002 6.2.2
+    pub expected_rtt: Option<Duration>,
     /// Versions to offer, preferred first.
     pub versions: Vec<u8>,
 }
 
 impl ClientParams {
-    /// With no admission token, 5 s, all versions of this crate.
+    /// With no admission token, 5 s, nothing expected, all versions of this crate.
     pub fn new(tls: ClientTls, transport: TransportParams, local_cid: u32, attempt: u64) -> Self {
         let (timeout, versions) = (Duration::from_secs(5), VERSIONS.to_vec());
-        Self { tls, transport, local_cid, attempt, admission: None, timeout, versions }
+        Self { tls, transport, local_cid, attempt, admission: None, timeout, expected_rtt: None, versions }
     }
 }
 
@@ -161,10 +163,11 @@ impl Budget {
 impl Handshake {
     /// A client's handshake, begun at `now`: `poll_transmit` has its first packets.
     pub fn client(now: Time, params: ClientParams) -> Result<Self, HandshakeError> {
-        let ClientParams { tls, transport, local_cid, attempt, admission, timeout, versions } = params;
+        let ClientParams { tls, transport, local_cid, attempt, admission, timeout, expected_rtt, versions } = params;
         let version = versions.first().copied().unwrap_or(super::wire::VERSION_1);
         let session = TlsSession::client(&tls, versioned(&transport, version, &versions))?;
         let mut handshake = Self::new(now, Role::Client, session, version, versions, attempt, local_cid, timeout);
+        handshake.timing.expect(now, expected_rtt);
         handshake.token = admission.filter(|token| token.len() <= MAX_TOKEN_BYTES).unwrap_or_default();
         handshake.restart = Some((tls, transport));
         handshake.budget.is_address_proved = true;

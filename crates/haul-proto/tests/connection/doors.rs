@@ -68,8 +68,9 @@ fn a_path_leads_to_the_address_that_answers_it() {
             assert!(!paths(&mut network, CLIENT)[1].usable, "nobody is there");
             announce(&mut network, vec![at(SECOND)]);
         }
+        // A path that carries nothing yet is asked a second after it has been opened.
         let told = network.now();
-        network.run(told + ms(500));
+        network.run(told + ms(1500));
         let proved = paths(&mut network, CLIENT);
         assert!(proved[1].usable && proved[1].remote == at(SECOND) && proved[0].remote == at(FIRST), "{proved:?}");
         let start = network.now();

@@ -7,7 +7,7 @@ use haul_units::{BitRate, Bytes, Time};
 
 use super::study::{SETTLING, Study};
 use super::traffic::{Arrival, Traffic};
-use crate::{AnyEnd, Kind, any_ends};
+use crate::{AnyEnd, Hosts, Kind, ends_on};
 
 /// What came of a study.
 #[derive(Debug, Clone)]
@@ -98,7 +98,7 @@ impl Short {
 
 /// Runs a plan of a study from its beginning to its end.
 pub(super) fn run(study: &Study, traffic: &Traffic, plan: &Plan<Kind>) -> Found {
-    let mut scene = plan.build(any_ends);
+    let mut scene = plan.build(ends_on(&Hosts::default()));
     let (from, to) = (Time::ZERO + SETTLING, Time::ZERO + SETTLING + study.length);
     scene.network.run(from);
     let before = Standing::of(&scene, traffic);

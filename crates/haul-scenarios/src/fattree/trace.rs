@@ -8,7 +8,7 @@ use haul_units::{Bytes, Time};
 use super::found::{Short, losses, receiver, sender};
 use super::study::{DRAINING, Study};
 use super::traffic::Traffic;
-use crate::{AnyEnd, Kind, any_ends};
+use crate::{AnyEnd, Hosts, Kind, ends_on};
 
 /// A flow's life.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub struct Sample {
 pub(super) fn run(study: &Study, traffic: &Traffic, plan: &Plan<Kind>, short: usize) -> Option<Trace> {
     let arrival = traffic.arrivals.get(short)?;
     let flow = arrival.flows.start;
-    let mut scene = plan.build(any_ends);
+    let mut scene = plan.build(ends_on(&Hosts::default()));
     let start = Time::ZERO + arrival.start;
     scene.network.run(start);
     let mut samples = Vec::new();

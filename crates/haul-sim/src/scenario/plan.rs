@@ -70,6 +70,8 @@ impl<K> Flow<K> {
 pub struct FlowSpec<'a, K> {
     /// What it is made of.
     pub kind: &'a K,
+    /// Number of the host that sends.
+    pub host: usize,
     /// Where the sender will be.
     pub sender: EndpointId,
     /// Where the receiver will be.
@@ -100,6 +102,7 @@ impl<K: Clone> Plan<K> {
         for (number, flow) in self.flows.iter().enumerate() {
             let spec = FlowSpec {
                 kind: &flow.kind,
+                host: flow.from,
                 sender: EndpointId(number * 2),
                 receiver: EndpointId(number * 2 + 1),
                 start: Time::ZERO + flow.start,

@@ -52,6 +52,7 @@ impl Handle {
     /// Starts a connection; its handshake goes on in the threads.
     pub(crate) fn connect(&self, to: SocketAddr, mut config: ClientConfig) -> Result<Arc<Link>, ConnectError> {
         let sockets = self.prepare(&mut vec![to], &mut config.transport)?;
+        config.transport.expected_rtt = config.transport.expected_rtt.or_else(|| self.shared.familiar().rtt(to.ip()));
         let (id, connection) = self.shared.demultiplexer().connect(clock::now(), to, config)?;
         self.run(id, connection, sockets).map_err(ConnectError::Thread)
     }

@@ -19,7 +19,7 @@ use super::ecn;
 use super::link::Link;
 use super::naps::Naps;
 use super::reports::Reports;
-use super::shared::Shared;
+use super::shared::{Met, Shared};
 use super::state::State;
 use crate::clock;
 use haul_udp::{Batch, Outgoing, Received, Socket};
@@ -239,8 +239,7 @@ impl Receiver {
         state.connection.handle_train(now, origin, train, segment_bytes);
         link.renew_credit(&mut state);
         let woken = state.dispatch();
-        let connected = state.connected && !was_connected;
-        let reset_token = state.connection.peer_reset_token();
+        let met = (state.connected && !was_connected).then(|| Met::by(&state));
         let announce = state.connected && state.connection.is_presentable() && std::mem::take(&mut state.incoming);
 
         if state.connection.reports_by_time() {
@@ -249,8 +248,8 @@ impl Receiver {
             self.answer(link, state, now);
         }
         link.wake(false, woken);
-        if connected {
-            self.shared.on_connected(link.id, reset_token);
+        if let Some(met) = met {
+            self.shared.on_connected(link.id, &met);
             if let Some(ways) = &link.ways {
                 ways.wake();
             }
@@ -313,14 +312,13 @@ fn feed_carried(shared: &Shared, link: &Arc<Link>, now: Time, from: SocketAddr, 
     }
     link.renew_credit(&mut state);
     let woken = state.dispatch();
-    let connected = state.connected && !was_connected;
-    let reset_token = state.connection.peer_reset_token();
+    let met = (state.connected && !was_connected).then(|| Met::by(&state));
     let announce = state.connected && state.connection.is_presentable() && std::mem::take(&mut state.incoming);
     let wake_sender = state.asleep_until.take().is_some();
     drop(state);
     link.wake(wake_sender, woken);
-    if connected {
-        shared.on_connected(link.id, reset_token);
+    if let Some(met) = met {
+        shared.on_connected(link.id, &met);
     }
     if announce {
         shared.announce(link.clone());

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use haul_paths::Familiar;
 use haul_proto::{Announced, Connection, ConnectionId, Endpoint, EndpointConfig, ServerConfig};
 use haul_udp::Socket;
 
@@ -17,6 +18,7 @@ use super::calls::Calls;
 use super::carriers::Carriers;
 use super::link::{Link, Sockets};
 use super::marks::Marks;
+use super::state::State;
 use crate::clock;
 use crate::error::{AcceptError, BindError, ConnectionError};
 use crate::waiting::Waiters;
@@ -36,6 +38,7 @@ pub(crate) struct Shared {
     pub(super) calls: Arc<Calls>,
     pub(crate) carriers: Arc<Carriers>,
     pub(super) marks: Marks,
+    familiar: Mutex<Familiar>,
     /// No handle is left: the threads end with the last connection.
     abandoned: AtomicBool,
 }
@@ -70,6 +73,7 @@ impl Shared {
             calls: Arc::default(),
             carriers: Arc::default(),
             marks: Marks::default(),
+            familiar: Mutex::default(),
             abandoned: AtomicBool::new(false),
         })
     }
@@ -242,14 +246,36 @@ impl Shared {
         }
     }
 
-    /// A connection is complete: its peer may reset it from now on.
-    pub(super) fn on_connected(&self, id: ConnectionId, reset_token: Option<[u8; 16]>) {
-        self.demultiplexer().on_connected(id, reset_token);
+    /// A connection is complete: its peer may reset it from now on, and the next one to that network knows how far it is.
+    pub(super) fn on_connected(&self, id: ConnectionId, met: &Met) {
+        self.demultiplexer().on_connected(id, met.reset_token);
+        if let Some((server, rtt)) = met.server {
+            self.familiar().note(server, rtt);
+        }
+    }
+
+    /// The round trips to networks that connections have been made to.
+    pub(crate) fn familiar(&self) -> MutexGuard<'_, Familiar> {
+        self.familiar.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// All connections that are looked after.
     pub(crate) fn all_links(&self) -> Vec<Arc<Link>> {
         self.links.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+}
+
+/// What a connection that is complete has learned of its peer.
+pub(super) struct Met {
+    reset_token: Option<[u8; 16]>,
+    /// Where a client has found its server, and how far away.
+    server: Option<(IpAddr, Duration)>,
+}
+
+impl Met {
+    pub(super) fn by(state: &State) -> Self {
+        let first = state.connection.paths().next().filter(|_| !state.accepted);
+        Self { reset_token: state.connection.peer_reset_token(), server: first.map(|path| (path.remote.ip(), path.rtt)) }
     }
 }
 

@@ -52,8 +52,9 @@ impl Flow {
         let rtt = self.path.min_rtt();
         // Jitter may hold reports up.
         let late = self.path.jitter() * 3 + STALL;
-        // A queue that has overflowed has no place for it; a round trip of what arrives is what BBR keeps in flight beyond the pipe.
-        let late = if self.overflows() { late.min(rtt) } else { late };
+        // A queue that has overflowed has no place for it, and what waits in one that is longer than wanted is not late: others may have filled it, who find no room if we do not make some
+        // within a round trip. A round trip of what arrives is what BBR keeps in flight beyond the pipe.
+        let late = if self.overflows() || !self.is_clear() { late.min(rtt) } else { late };
         // Two reports of the receiver must come, one each RTT / 32.
         let time = rtt.mul_f64(gain) + late + (rtt / 16).clamp(MIN_ACK_TIME, MAX_ACK_TIME);
         let rate = BitRate::from_bps((self.path.bandwidth_bps() / (1.0 - self.path.base_loss())) as u64);
@@ -86,3 +87,58 @@ const STALL: Duration = Duration::from_millis(5);
 const MIN_ACK_TIME: Duration = Duration::from_micros(500);
 /// Twice the longest.
 const MAX_ACK_TIME: Duration = Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use haul_units::Time;
+
+    use super::*;
+    use crate::lfn::law::Doing;
+    use crate::lfn::mode::Mode;
+    use crate::{AckSample, RateSample};
+
+    /// What may be in flight on a path of 100 Mbit/s whose packets meet this delay, in milliseconds of its rate.
+    fn window_ms(rtt: Duration, delay: Duration) -> f64 {
+        let packet = Bytes(1472);
+        let mut flow = Flow::new(Mode::Fair, packet);
+        for n in 1..=8_u32 {
+            let rate = RateSample {
+                rate: BitRate::mbps(100),
+                interval: rtt,
+                app_limited: false,
+                in_flight_at_send: packet,
+                lost: Bytes::ZERO,
+                delivered: packet,
+            };
+            let ack = AckSample {
+                now: Time::ZERO + rtt * n,
+                acked: packet,
+                delivered: packet * 1000,
+                in_flight: packet,
+                rtt: Some(rtt + if n == 1 { Duration::ZERO } else { delay }),
+                smoothed_rtt: rtt,
+                min_rtt: rtt,
+                queue_delay: Some(delay),
+                rate: Some(rate),
+                round: u64::from(n),
+                round_start: true,
+                lost_total: Bytes::ZERO,
+            };
+            flow.on_ack(&ack, Doing::Search);
+        }
+        BitRate::mbps(100).time_for(flow.window(1.5)).as_secs_f64() * 1e3
+    }
+
+    #[test]
+    fn what_waits_in_a_queue_is_not_taken_for_late() {
+        let ms = Duration::from_millis;
+        let near = |value: f64, wanted: f64| assert!((value - wanted).abs() < 0.01, "{value} for {wanted}");
+        near(window_ms(ms(1), Duration::ZERO), 1.5 + 5.0 + 0.5);
+        near(window_ms(ms(1), ms(8)), 1.5 + 1.0 + 0.5);
+        // A queue as long as wanted is the flow's own.
+        near(window_ms(ms(1), Duration::from_micros(800)), 1.5 + 5.0 + 0.5);
+        // Where the round trip is longer than a stall nothing changes.
+        near(window_ms(ms(20), ms(30)), 30.0 + 5.0 + 1.25);
+        near(window_ms(ms(20), Duration::ZERO), 30.0 + 5.0 + 1.25);
+    }
+}

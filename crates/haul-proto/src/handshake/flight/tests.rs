@@ -521,6 +521,52 @@ fn who_hears_nothing_knows_it() {
     assert!(world.client_sent.len() < 14, "the timer doubles: {}", world.client_sent.len());
 }
 
+/// When a hello that is lost comes again, and then again.
+fn repeats(expected_rtt: Option<Duration>) -> [u128; 2] {
+    let setup = Setup::new();
+    let mut world = World::new(ClientParams { expected_rtt, ..setup.client() }, setup.server(), Trouble::default());
+    let mut at = world.now;
+    [(); 2].map(|()| {
+        world.drain();
+        assert_eq!(std::mem::take(&mut world.link).len(), 2, "the whole hello");
+        let passed = world.client.poll_timeout().unwrap().since(at);
+        at += passed;
+        world.now = at;
+        assert_eq!(world.client.handle_timeout(at), Ok(true));
+        passed.as_millis()
+    })
+}
+
+#[test]
+fn a_lost_hello_comes_again_by_the_round_trip_that_is_expected() {
+    let ms = Duration::from_millis;
+    assert_eq!(repeats(None), [250, 500]);
+    assert_eq!(repeats(Some(ms(1))), [20, 40], "the server may be busy for a moment");
+    assert_eq!(repeats(Some(ms(50))), [100, 200]);
+    assert_eq!(repeats(Some(ms(500))), [250, 500], "no later than without");
+}
+
+/// The path has become much longer: what is repeated in vain is a few hellos, and what is measured is the path.
+#[test]
+fn a_round_trip_that_is_not_the_expected_one_costs_bytes_alone() {
+    let setup = Setup::new();
+    let expected_rtt = Some(Duration::from_micros(500));
+    let mut world = World::new(ClientParams { expected_rtt, ..setup.client() }, setup.server(), Trouble::default());
+    let start = world.now;
+    let (mut client, mut server) = world.both();
+    assert_same_keys(&mut client, &mut server);
+    assert_eq!(client.rtt, Some(ONE_WAY * 2));
+    let plain = {
+        let mut world = setup.world(Trouble::default());
+        world.both();
+        world.client_sent.len()
+    };
+    // At 20 and 60 ms, each two datagrams; the server answers each of them in fewer bytes, and keeps no state for it.
+    assert_eq!(world.client_sent.len(), plain + 4, "{:?}", world.client_sent);
+    assert_eq!(world.client.retries, 1);
+    assert!(world.now.since(start) < Duration::from_secs(1));
+}
+
 #[test]
 fn a_lost_finished_comes_again_until_acknowledged() {
     let mut world = Setup::new().world(Trouble::default());

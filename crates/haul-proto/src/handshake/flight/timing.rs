@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use haul_units::Time;
 
+/// With nothing known. Nor later where something is: a path that an earlier connection found longer may have become shorter.
 const FIRST_PROBE: Duration = Duration::from_millis(250);
+/// A peer's processor may be busy for as long, whatever the path.
 const SHORTEST_PROBE: Duration = Duration::from_millis(20);
 const MAX_DOUBLINGS: u32 = 6;
 const REMEMBERED_PKTS: usize = 16;
@@ -15,6 +17,8 @@ pub(super) struct Timing {
     probe_at: Time,
     doublings: u32,
     rtt: Option<Duration>,
+    /// What to go by until something is measured.
+    first: Duration,
     /// Numbers and send times of the latest packets, by number modulo their count.
     sent: [(u32, Time); REMEMBERED_PKTS],
 }
@@ -26,8 +30,15 @@ impl Timing {
             probe_at: now + FIRST_PROBE,
             doublings: 0,
             rtt: None,
+            first: FIRST_PROBE,
             sent: [(0, Time::ZERO); REMEMBERED_PKTS],
         }
+    }
+
+    /// Begins at `now` with what an earlier connection has measured, if one has.
+    pub(super) fn expect(&mut self, now: Time, rtt: Option<Duration>) {
+        self.first = rtt.map_or(FIRST_PROBE, probe).min(FIRST_PROBE);
+        self.probe_at = now + self.first;
     }
 
     pub(super) fn next(&self) -> Time {
@@ -55,8 +66,7 @@ impl Timing {
     }
 
     fn probe_interval(&self) -> Duration {
-        let base = self.rtt.map_or(FIRST_PROBE, |rtt| (rtt * 2).max(SHORTEST_PROBE));
-        base * (1 << self.doublings)
+        self.rtt.map_or(self.first, probe) * (1 << self.doublings)
     }
 
     pub(super) fn on_sent(&mut self, packet_number: u32, now: Time) {
@@ -81,4 +91,8 @@ impl Timing {
     pub(super) fn rtt(&self) -> Option<Duration> {
         self.rtt
     }
+}
+
+fn probe(rtt: Duration) -> Duration {
+    (rtt * 2).max(SHORTEST_PROBE)
 }
