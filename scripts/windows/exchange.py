@@ -282,7 +282,7 @@ class Sshd:
         far = subprocess.Popen(["sh", "-c", called[-1]], stdin=pipe, stdout=pipe, stderr=pipe, env=environment, cwd=self.home)
         self.running.append(far)
         threading.Thread(target=self.feed, args=(words, far.stdin), daemon=True).start()
-        streams = [threading.Thread(target=self.drain, args=(near, kind, stream)) for kind, stream in ((1, far.stdout), (2, far.stderr))]
+        streams = [threading.Thread(target=self.drain, args=(near, kind, stream), daemon=True) for kind, stream in ((1, far.stdout), (2, far.stderr))]
         for stream in streams:
             stream.start()
         for stream in streams:

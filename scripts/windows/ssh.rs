@@ -3,23 +3,28 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::process::exit;
 use std::{env, thread};
 
 /// As ssh has it where it fails itself.
-const FAILED: i32 = 255;
+const FAILED: u32 = 255;
 
-fn main() {
-    match run() {
-        Ok(status) => exit(status),
-        Err(error) => {
-            eprintln!("ssh: {error}");
-            exit(FAILED);
-        }
-    }
+// Of kernel32.dll.
+unsafe extern "system" {
+    safe fn GetCurrentProcess() -> *mut std::ffi::c_void;
+    fn TerminateProcess(process: *mut std::ffi::c_void, status: u32) -> i32;
 }
 
-fn run() -> io::Result<i32> {
+fn main() {
+    let status = run().unwrap_or_else(|error| {
+        eprintln!("ssh: {error}");
+        FAILED
+    });
+    // At once: a thread may be waiting for input, and under Wine an orderly end waited for it now and then.
+    // SAFETY: the process is this one; all that it has said is on its way.
+    unsafe { TerminateProcess(GetCurrentProcess(), status) };
+}
+
+fn run() -> io::Result<u32> {
     let port = env::var("HAUL_TEST_SSH").ok().and_then(|port| port.parse().ok()).unwrap_or(0_u16);
     let mut near = TcpStream::connect(("127.0.0.1", port))?;
     near.set_nodelay(true)?;
@@ -42,7 +47,7 @@ fn run() -> io::Result<i32> {
         near.read_exact(&mut head)?;
         let number = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
         if head[0] == 0 {
-            return Ok(number as i32);
+            return Ok(number);
         }
         let mut part = vec![0; number as usize];
         near.read_exact(&mut part)?;
