@@ -34,11 +34,11 @@ fn serve_at(address: &str, root: &Path, state: &Path, count: usize) -> u16 {
     let mut known = KnownHosts::load(state.known_hosts()).expect("known hosts");
     known.trust(&DaemonHost { host: address.into(), port }, key).expect("kept");
     let export = Export { name: "pub".into(), path: root.to_owned(), writable: true, ownership: Ownership::default() };
-    std::thread::spawn(move || {
+    thread::spawn(move || {
         for _ in 0..count {
             let Ok(connection) = server.accept() else { return };
             let access = Access::Exports(vec![export.clone()]);
-            std::thread::spawn(move || {
+            thread::spawn(move || {
                 let Ok(session) = ServerSession::accept(connection) else { return };
                 let (_, farewell) = session.serve(&access, None, &Silent, &Cancel::new());
                 farewell.part(&Cancel::new());
@@ -122,11 +122,9 @@ fn two_sides_meet_by_a_relay() {
     assert!(!said("has a pair of the relay"));
     let mut copy = place.program("tests/c/relay.c", Build::Plain);
     copy.arg(&near).arg(place.path("file")).arg(format!("far:{}", place.path("copied").display())).arg(address);
-    let path = [&bin, haul.parent().expect("a directory"), "/usr/bin".as_ref(), "/bin".as_ref()];
-    run({
-        copy.env("PATH", env::join_paths(path).expect("a path"));
-        copy
-    });
+    let path: [&Path; 4] = [&bin, haul.parent().expect("a directory"), "/usr/bin".as_ref(), "/bin".as_ref()];
+    copy.env("PATH", env::join_paths(path).expect("a path"));
+    run(copy);
     assert_eq!(fs::read(place.path("copied")).expect("copied"), vec![7; 3 << 20]);
     assert!(said("has a pair of the relay"), "{}", fs::read_to_string(&log).expect("a log"));
     drop(daemon);
