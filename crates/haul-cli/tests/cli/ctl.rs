@@ -74,6 +74,14 @@ impl<'a> Copy<'a> {
     }
 }
 
+/// One whose test has failed would go on without an end.
+impl Drop for Copy<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// What has arrived once nothing more comes: the same in three looks half a second apart.
 fn settled(copy: &Copy<'_>) -> u64 {
     let bytes = || copy.status().unwrap()["bytes"].as_u64().unwrap();
@@ -393,10 +401,9 @@ fn who_is_not_there_is_told_nothing() {
 fn one_that_was_killed_is_not_listed() {
     let (_server, client, daemon) = daemon();
     client.file("file", SIZE);
-    let copy = Copy::start(&client, "file", &daemon.url("home/copy"));
+    let mut copy = Copy::start(&client, "file", &daemon.url("home/copy"));
     signal(&copy.child, Signal::KILL);
-    let mut child = copy.child;
-    child.wait().unwrap();
+    copy.child.wait().unwrap();
     assert_eq!(client.haul(["ctl", "list"]).expect(0).text(), "no command of this user that takes orders runs here\n");
     assert_eq!(fs::read_dir(client.path("run/haul")).unwrap().count(), 0, "its socket is gone");
 }
