@@ -162,7 +162,7 @@ fn packages_are_made_for_another_machine() {
     let packages = packed_by(&lab, &tools, &there, "there-packed", &surroundings);
 
     let root = lab.scratch().join("there-root");
-    for package in packages.iter().filter(|(name, _)| name.ends_with(".deb")).map(|(_, path)| path) {
+    for package in packages.values().filter(|path| path.extension().is_some_and(|end| end == "deb")) {
         assert_eq!(said(Command::new("dpkg-deb").arg("-f").arg(package).arg("Architecture")).trim(), other.1);
         said(Command::new("dpkg-deb").arg("-x").arg(package).arg(&root));
     }
