@@ -57,9 +57,9 @@ build: setup
 static: setup
 	@scripts/static.sh
 
-## make release  all that is handed out, of the tree as it is, into dist/: static program, packages, tarball, bill of materials, checksums
+## make release  all that is handed out, of the tree as it is, into dist/: static program, packages, tarball, bill of materials, checksums, a table of it all (TWICE=yes: of the commit, built twice)
 release: setup
-	@scripts/artifacts.sh dist
+	@$(if $(TWICE),scripts/reproduce.sh --keep dist,scripts/artifacts.sh dist)
 
 ## make packages what `make release` makes, installed into clean roots and tried there (root, debootstrap)
 packages: release
@@ -84,20 +84,21 @@ install: build
 install-library:
 	@DESTDIR="$(DESTDIR)" scripts/install-library.sh "$(BUILT)" "$(PREFIX)" "$(LIBDIR)"
 
-# The files that belong to the program HAUL; its symbols go to the file DEBUG, if one is named.
+# The files that belong to the program HAUL; its symbols go to the file DEBUG, if one is named. WRITER writes pages and completions, where HAUL is for another machine.
 DEBUG ?=
+WRITER ?= $(HAUL)
 install-files:
-	@set -e; haul="$(HAUL)"; to="$(DESTDIR)$(PREFIX)"; \
+	@set -e; haul="$(HAUL)"; writer="$(WRITER)"; to="$(DESTDIR)$(PREFIX)"; \
 	install -D -m 755 "$$haul" "$$to/bin/haul"; \
 	scripts/strip.sh "$$to/bin/haul" "$(DEBUG)"; \
 	ln -sf haul "$$to/bin/hcp"; \
 	ln -sf haul "$$to/bin/hperf"; \
 	mkdir -p "$$to"/share/{man/man1,bash-completion/completions,zsh/site-functions,fish/vendor_completions.d}; \
-	"$$haul" man "$$to/share/man/man1"; \
+	"$$writer" man "$$to/share/man/man1"; \
 	for name in haul hcp hperf; do \
-		"$$haul" completions bash --name $$name >"$$to/share/bash-completion/completions/$$name"; \
-		"$$haul" completions zsh --name $$name >"$$to/share/zsh/site-functions/_$$name"; \
-		"$$haul" completions fish --name $$name >"$$to/share/fish/vendor_completions.d/$$name.fish"; \
+		"$$writer" completions bash --name $$name >"$$to/share/bash-completion/completions/$$name"; \
+		"$$writer" completions zsh --name $$name >"$$to/share/zsh/site-functions/_$$name"; \
+		"$$writer" completions fish --name $$name >"$$to/share/fish/vendor_completions.d/$$name.fish"; \
 	done
 
 ## make setup    what the others need, installed where it is missing

@@ -3,11 +3,13 @@
 #
 #   HAUL      haul for this distribution: it loads what some commands need at run time (libbpf for `haul tcp`, libgfarm)
 #   STATIC    haul that needs nothing (scripts/static.sh): what a far side without haul gets
-#   OUT/haul_VERSION_ARCH.deb, OUT/haul-VERSION-1.MACHINE.rpm     HAUL, and STATIC for others
+#   OUT/haul_VERSION_ARCH.deb, OUT/haul-VERSION-1.MACHINE.rpm     HAUL, and STATIC for others, with those of other machines in OTHERS
 #   OUT/haul-VERSION-MACHINE-linux-static.tar.gz                  STATIC, manual pages, completions, units: unpack anywhere
 #   BUILT     the directory in which cargo has built libhaul; without it there are no packages of the library
 #   OUT/libhaulSO_VERSION_ARCH.deb, OUT/libhaul-VERSION-1.MACHINE.rpm              the shared library; SO is the number in its soname
 #   OUT/libhaul-dev_VERSION_ARCH.deb, OUT/libhaul-devel-VERSION-1.MACHINE.rpm      header, static library, pkg-config file, manual pages
+#
+# For another machine than this one: MACHINE=aarch64 (or x86_64), and WRITER is a haul that runs here, which writes manual pages and completions.
 #
 # The same bytes from the same files, whoever packs them, and when: the time is that of the last commit (SOURCE_DATE_EPOCH).
 set -euo pipefail
@@ -18,7 +20,24 @@ library=${4:+$(realpath "$4")}
 mkdir -p "$3"
 out=$(realpath "$3")
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
-machine=$(uname -m)
+machine=${MACHINE:-$(uname -m)}
+case $machine in
+    x86_64) arch=amd64 ;;
+    aarch64) arch=arm64 ;;
+    *) arch=$(dpkg --print-architecture) ;;
+esac
+writer=${WRITER:+$(realpath "$WRITER")}
+others=()
+for other in ${OTHERS:-}; do others+=("$(realpath "$other")"); done
+strip=strip multiarch=$machine-linux-gnu
+if [ "$machine" = "$(uname -m)" ]; then
+    multiarch=$(gcc -print-multiarch 2>/dev/null || echo "$multiarch")
+else
+    [ -n "$writer" ] || { echo "package: error: WRITER is to name a haul that runs here, as that for $machine does not" >&2; exit 2; }
+    strip=$machine-linux-gnu-strip
+    export OBJCOPY=$machine-linux-gnu-objcopy
+    command -v "$strip" >/dev/null || { echo "package: error: no $strip: apt-get install binutils-${machine/_/-}-linux-gnu" >&2; exit 2; }
+fi
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export TZ=UTC LC_ALL=C
 work=$(mktemp -d)
@@ -27,8 +46,8 @@ umask 022
 
 # What belongs to a program, below a directory: PROGRAM DIR PREFIX.
 put() {
-    make -s install-files HAUL="$1" DESTDIR="$2" PREFIX="$3"
-    strip --strip-all "$2$3/bin/haul"
+    make -s install-files HAUL="$1" WRITER="${writer:-$1}" DESTDIR="$2" PREFIX="$3"
+    "$strip" --strip-all "$2$3/bin/haul"
     local doc=$2$3/share/doc/haul
     install -D -m 644 -t "$doc" LICENSE-APACHE LICENSE-MIT README.md CHANGELOG.md SECURITY.md
     find docs -name '*.md' -exec install -D -m 644 {} "$doc/{}" \;
@@ -70,7 +89,7 @@ pack_deb() {
 # RPMs by a specification, of what lies in a directory: SPECIFICATION DIR. Files are named in lists beside the directory.
 pack_rpm() {
     sed "s/@VERSION@/$version/" "$1" >"$work/$(basename "$1" .in)"
-    "$rpmbuild" -bb --quiet --define "_topdir $work/rpm" --define "stage $2" --define "_buildhost localhost" \
+    "$rpmbuild" -bb --quiet --target "$machine-linux" --define "_topdir $work/rpm" --define "stage $2" --define "_buildhost localhost" \
         --define "use_source_date_epoch_as_buildtime 1" --define "clamp_mtime_to_source_date_epoch 1" --define "_binary_payload w6.xzdio" \
         --define "_rpmdir $out" --define "_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm" "$work/$(basename "$1" .in)"
 }
@@ -78,12 +97,11 @@ pack_rpm() {
 # libhaul as `make install` has it, stripped, below a directory: DIR LIBDIR.
 put_library() {
     DESTDIR=$1 scripts/install-library.sh "$library" /usr "$2"
-    strip --strip-unneeded "$1$2/libhaul.so.$version"
-    strip --strip-debug --enable-deterministic-archives "$1$2/libhaul.a"
+    "$strip" --strip-unneeded "$1$2/libhaul.so.$version"
+    "$strip" --strip-debug --enable-deterministic-archives "$1$2/libhaul.a"
     gzip -9n "$1"/usr/share/man/man3/*.3
 }
 
-arch=$(dpkg --print-architecture)
 rpmbuild=$(command -v rpmbuild || true)
 # Debian calls the package of a shared library by its soname: what was linked with another one goes on beside it.
 runtime=libhaul$(sed -n 's/^version = "\([0-9]*\.[0-9]*\)\..*/\1/p' Cargo.toml | head -1)
@@ -91,7 +109,9 @@ runtime=libhaul$(sed -n 's/^version = "\([0-9]*\.[0-9]*\)\..*/\1/p' Cargo.toml |
 stage=$work/stage
 put "$haul" "$stage" /usr
 install -D -m 755 "$static" "$stage/usr/lib/haul/static/haul-$machine-linux"
-strip --strip-all "$stage/usr/lib/haul/static/haul-$machine-linux"
+"$strip" --strip-all "$stage/usr/lib/haul/static/haul-$machine-linux"
+# Without symbols already: their names say for which machine each is.
+for other in "${others[@]}"; do install -m 755 -t "$stage/usr/lib/haul/static" "$other"; done
 install -D -m 644 packaging/roots "$stage/etc/haul/roots"
 settle "$stage"
 
@@ -115,7 +135,7 @@ fi
 
 # The library, and what is compiled with it.
 if [ -n "$library" ]; then
-    libdir=/usr/lib/$(gcc -print-multiarch 2>/dev/null || echo "$machine-linux-gnu")
+    libdir=/usr/lib/$multiarch
     put_library "$work/$runtime" "$libdir"
     mkdir -p "$work/libhaul-dev$libdir"
     # The names that a linker and a compiler look for, and all that is no library.

@@ -124,7 +124,8 @@ done_with() {
     rm -rf --one-file-system "${work:?}/$1"
 }
 
-deb=$(ls "$dist"/haul_"$version"_*.deb)
+arch=$(dpkg --print-architecture)
+deb=$dist/haul_${version}_$arch.deb
 for suite in bookworm trixie; do
     debian "$suite" "$suite"
     cp "$deb" "$work/$suite/tmp/haul.deb"
@@ -139,7 +140,7 @@ for suite in bookworm trixie; do
 done
 
 # If the library was packed.
-library=$(ls "$dist"/libhaul[0-9]*_"$version"_*.deb "$dist"/libhaul-dev_"$version"_*.deb 2>/dev/null || true)
+library=$(ls "$dist"/libhaul[0-9]*_"${version}_$arch".deb "$dist/libhaul-dev_${version}_$arch.deb" 2>/dev/null || true)
 for suite in ${library:+bookworm trixie}; do
     name=$suite-dev root=$work/$suite-dev
     debian "$suite" "$name" gcc libc6-dev pkgconf
@@ -165,7 +166,7 @@ cp "$static" "$work/bullseye/usr/local/bin/haul"
 copy_from bullseye /usr/local/bin/haul
 done_with bullseye
 
-rpm=$(ls "$dist"/haul-"$version"-1.*.rpm 2>/dev/null || true)
+rpm=$(ls "$dist/haul-$version-1.$machine.rpm" 2>/dev/null || true)
 if [ -n "$rpm" ]; then
     debian trixie rpm rpm
     cp "$rpm" "$work/rpm/tmp/haul.rpm"

@@ -2,7 +2,7 @@
 # Builds haul as one file that needs nothing of the system that it runs on (musl, static): scripts/static.sh [MACHINE]   (x86_64, aarch64; this machine's)
 # Prints the program's path. Its symbols lie beside it, in a file with `.debug` behind the name.
 #
-# Rust for the target comes from rustup (`rustup target add MACHINE-unknown-linux-musl`). Where that is not to be had, Debian's compiler and the source of its library do (rustc-web, cargo-web, rust-web-src): the library is then built here,
+# Rust for the target comes from rustup (`rustup target add MACHINE-unknown-linux-musl`, which is tried). Where that is not to be had, Debian's compiler and the source of its library do (rustc-web, cargo-web, rust-web-src): the library is then built here,
 # once. C needs musl: Debian's musl-dev, and gcc; for another machine its compiler (gcc-aarch64-linux-gnu), and musl-dev for it, which is then fetched.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -71,7 +71,10 @@ from_source() {
 }
 
 cargo=cargo
-if ! ls "$(rustc --print target-libdir --target "$target" 2>/dev/null)"/libstd-*.rlib >/dev/null 2>&1; then
+if ls "$(rustc --print target-libdir --target "$target" 2>/dev/null)"/libstd-*.rlib >/dev/null 2>&1 || rustup -q target add "$target" 2>/dev/null; then
+    # It has musl's start files with it; another machine's linker is to be named.
+    [ "$machine" = "$(uname -m)" ] || flags+=("-Clinker=$gcc")
+else
     from_source
 fi
 

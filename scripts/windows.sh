@@ -125,7 +125,11 @@ case ${1:?usage: scripts/windows.sh check|build|test|cargo ..|wine ..} in
             with_rust
             cargo test --locked --quiet --target "$target" "${tested[@]}" --lib
         )
-        scripts/windows/exchange.py "$linux" "$here/build/$target/debug/haul.exe"
+        (
+            with_rust
+            "${RUSTC:-rustc}" --edition 2024 --target "$target" -C linker=x86_64-w64-mingw32-gcc -o "$here/ssh.exe" scripts/windows/ssh.rs
+        )
+        scripts/windows/exchange.py "$linux" "$here/build/$target/debug/haul.exe" "$here/ssh.exe"
         ;;
     cargo)
         rust

@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
-"""Copies between haul of Linux and haul.exe under Wine, over a daemon with keys: a tree of odd names both ways, with the daemon on either side; then a pipe, a measurement, and an interrupt.
+"""Copies between haul of Linux and haul.exe under Wine, over a daemon with keys: a tree of odd names both ways, with the daemon on either side; then a pipe, a measurement, and an interrupt. The same
+by ssh, with the far side on either: what logs in is a stand-in, all else is as it is.
 
-`scripts/windows/exchange.py HAUL HAUL.EXE`. Contents are compared by hash. Wine is not Windows: what it takes for a name, and what it does to it, is its own; that no file gets a name that Windows could not have is haul's.
+`scripts/windows/exchange.py HAUL HAUL.EXE SSH.EXE`. Contents are compared by hash. Wine is not Windows: what it takes for a name, and what it does to it, is its own; that no file gets a name that Windows could not have is haul's.
 """
 
 import hashlib
+import json
 import os
 import re
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -196,7 +201,7 @@ def daemon(server, client, room):
         fail(f"{title}: names that differ in case alone:\n{text}")
     print(f"exchange: {title}: {len(BAD) + 3} names that cannot be there are named, one by one, and the others are there")
 
-    interrupted(client, at, room)
+    interrupted(client, f"{at}/in/", room)
     measured = client.run("perf", "--time", "1", at, status=None)
     if measured.returncode != 0:
         fail(f"{title}: perf: {measured.stderr.decode(errors='replace')}")
@@ -204,18 +209,18 @@ def daemon(server, client, room):
     server.end(running, said, f"{title}: the daemon")
 
 
-def interrupted(client, at, room):
+def interrupted(client, to, room):
     """A copy that is interrupted, and gone on with."""
     source = os.path.join(room, f"slow of {client.name}")
     write(os.path.join(source, "slow.bin"), os.urandom(6_000_000))
-    words = ("cp", "-r", "--limit", "8M", client.path(source), f"{at}/in/")
+    words = ("cp", "-r", "--limit", "8M", client.path(source), to)
     running = subprocess.Popen(client.arguments(words), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     time.sleep(3)
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=60)
     if running.returncode != 130:
         fail(f"{client.name}: an interrupted copy ends with {running.returncode}: {said.decode(errors='replace')}")
-    client.run("cp", "-r", client.path(source), f"{at}/in/")
+    client.run("cp", "-r", client.path(source), to)
     print(f"exchange: {client.name}: a copy that is interrupted has status 130, and the next one goes on")
 
 
@@ -232,8 +237,203 @@ def pipe(listener, caller):
     print(f"exchange: pipe from {caller.name} to {listener.name}: {len(content)} bytes, the same")
 
 
+class Sshd:
+    """What ssh.exe leads to: a host whose home is a directory of `room`, and whose shell runs haul of Linux."""
+
+    #: Nobody logs in there; there nobody answers, whether or not somebody still asks.
+    CLOSED, SLOW = "closed", "slow"
+
+    def __init__(self, linux, room):
+        self.home = os.path.join(room, "home")
+        os.makedirs(os.path.join(self.home, "in"))
+        self.path = f"{os.path.dirname(os.path.abspath(linux))}:/usr/bin:/bin"
+        self.calls, self.running, self.gone = [], [], False
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.listen, daemon=True).start()
+
+    def listen(self):
+        while True:
+            near, _ = self.listener.accept()
+            threading.Thread(target=self.serve, args=(near,), daemon=True).start()
+
+    def serve(self, near):
+        near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        words = near.makefile("rb", buffering=0)
+        length = struct.unpack(">I", self.exactly(words, 4))[0]
+        called = self.exactly(words, length).decode().split("\0")
+        self.calls.append(called)
+        if "-G" in called:
+            self.part(near, 1, b"user me\r\nhostname 127.0.0.1\r\n")
+            return self.end(near, 0)
+        host = called[called.index("--") + 1]
+        if host == self.CLOSED or "-W" in called:
+            self.part(near, 2, b"Permission denied (publickey).\r\n")
+            return self.end(near, 255)
+        while host == self.SLOW:
+            try:
+                near.sendall(struct.pack(">BI", 2, 1) + b".")
+                time.sleep(0.1)
+            except OSError:
+                self.gone = True
+                return None
+        environment = {"PATH": self.path, "HOME": self.home, "SSH_CONNECTION": "127.0.0.1 50000 127.0.0.1 22"}
+        pipe = subprocess.PIPE
+        far = subprocess.Popen(["sh", "-c", called[-1]], stdin=pipe, stdout=pipe, stderr=pipe, env=environment, cwd=self.home)
+        self.running.append(far)
+        threading.Thread(target=self.feed, args=(words, far.stdin), daemon=True).start()
+        streams = [threading.Thread(target=self.drain, args=(near, kind, stream), daemon=True) for kind, stream in ((1, far.stdout), (2, far.stderr))]
+        for stream in streams:
+            stream.start()
+        for stream in streams:
+            stream.join()
+        self.end(near, far.wait())
+
+    @staticmethod
+    def exactly(stream, length):
+        found = b""
+        while len(found) < length:
+            found += stream.read(length - len(found)) or fail("ssh.exe says nothing")
+        return found
+
+    @staticmethod
+    def feed(words, stdin):
+        try:
+            while part := words.read(1 << 16):
+                stdin.write(part)
+                stdin.flush()
+            stdin.close()
+        except OSError:
+            pass
+
+    def drain(self, near, kind, stream):
+        while part := os.read(stream.fileno(), 1 << 16):
+            self.part(near, kind, part)
+
+    @staticmethod
+    def part(near, kind, part):
+        try:
+            near.sendall(struct.pack(">BI", kind, len(part)) + part)
+        except OSError:
+            # ssh.exe was ended.
+            pass
+
+    @staticmethod
+    def end(near, status):
+        try:
+            near.sendall(struct.pack(">BI", 0, status & 0xFF))
+            near.close()
+        except OSError:
+            pass
+
+
+def carried_by(client, *words):
+    """A copy, and what carried it."""
+    done = client.run("cp", "--json", *words)
+    events = [json.loads(line) for line in done.stdout.decode().splitlines() if line.startswith("{")]
+    return [event for event in events if event["event"] == "summary"][0]["carried_by"]
+
+
+def from_windows(linux, windows, ssh, room):
+    """haul.exe starts ssh.exe, which is in its PATH; the far side is Linux."""
+    title = "windows -> ssh.exe -> linux"
+    room = os.path.join(room, "by ssh.exe")
+    os.makedirs(os.path.join(room, "bin"))
+    shutil.copy(ssh, os.path.join(room, "bin", "ssh.exe"))
+    sshd = Sshd(linux.command[0], room)
+    os.environ.update({"HAUL_TEST_SSH": str(sshd.port), "WINEPATH": windows.path(os.path.join(room, "bin"))})
+    make_good(os.path.join(room, "tree"))
+    for way in ("udp", "tcp", "ssh"):
+        told = carried_by(windows, "-rp", "--transport", way, windows.path(os.path.join(room, "tree")), f"far:in/{way}")
+        same(os.path.join(room, "tree"), os.path.join(sshd.home, "in", way), f"{title}: sent by {way}")
+        if told != way:
+            fail(f"{title}: by {told}, and not by {way}")
+    back = os.path.join(room, "back")
+    told = carried_by(windows, "-rp", "far:in/udp", windows.path(back))
+    same(os.path.join(room, "tree"), back, f"{title}: fetched by {told}")
+    for called in sshd.calls:
+        if "ControlMaster=no" not in called or "ControlPath=none" not in called:
+            fail(f"{title}: ssh of Windows shares no connections, and was not told so: {called}")
+    interrupted(windows, "far:in/", room)
+
+    content = os.urandom(1 << 20)
+    piped = windows.run("pipe", "far", "--", "cat", stdin=content)
+    if piped.stdout != content:
+        fail(f"{title}: a pipe: {len(piped.stdout)} bytes, not what was sent")
+    windows.run("perf", "--time", "1", "far")
+    print(f"exchange: {title}: a pipe and a measurement end well")
+
+    for words, status, said in (
+        (("x", "closed:"), 2, ("Permission denied (publickey).", "ssh could not log in")),
+        (("--remote-haul", "/nowhere/haul", "x", "far:"), 2, ("haul not found there",)),
+        (("-S", "C:\\nowhere\\ssh.exe", "x", "far:"), 2, ("C:\\nowhere\\ssh.exe", "OpenSSH Client")),
+    ):
+        failed = windows.run("cp", *words, status=status).stderr.decode(errors="replace")
+        if not all(part in failed for part in said):
+            fail(f"{title}: {words}: not {said} in {failed}")
+    print(f"exchange: {title}: what is wrong is said")
+
+    # Who is killed takes ssh along, and the far side, whatever they wait for.
+    write(os.path.join(room, "much"), os.urandom(6_000_000))
+    before = len(sshd.running)
+    words = ("cp", "--limit", "1M", windows.path(os.path.join(room, "much")), "far:")
+    running = subprocess.Popen(windows.arguments(words), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until(lambda: any(".haul" in name for name in os.listdir(sshd.home)), f"{title}: a copy begins")
+    running.kill()
+    running.wait()
+    until(lambda: all(far.poll() is not None for far in sshd.running[before:]), f"{title}: the far side of who was killed ends")
+    words = ("cp", windows.path(os.path.join(room, "much")), "slow:")
+    running = subprocess.Popen(windows.arguments(words), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until(lambda: any("slow" in called and "-G" not in called for called in sshd.calls), f"{title}: ssh logs in")
+    running.kill()
+    running.wait()
+    until(lambda: sshd.gone, f"{title}: the ssh of who was killed ends")
+    print(f"exchange: {title}: ssh and the far side of who was killed end")
+
+
+def until(is_so, what):
+    for _ in range(300):
+        if is_so():
+            return
+        time.sleep(0.1)
+    fail(f"{what}: not within 30 s")
+
+
+def to_windows(linux, windows, room):
+    """haul of Linux by ssh to where `haul remote` is that of Windows."""
+    title = "linux -> ssh -> windows"
+    room = os.path.join(room, "to windows")
+    ssh = os.path.join(room, "ssh")
+    write(
+        ssh,
+        b"#!/bin/sh\nfor word; do\n"
+        b'    [ "$word" = -G ] && echo "hostname 127.0.0.1" && exit 0\n    [ "$word" = -W ] && exit 255\n'
+        b'done\nset -- $word\n[ "$1 $2" = "haul remote" ] || exit 127\nshift\n'
+        b'SSH_CONNECTION="127.0.0.1 50000 127.0.0.1 22" exec '
+        + " ".join(f'"{word}"' for word in windows.command).encode()
+        + b' "$@"\n',
+    )
+    os.chmod(ssh, 0o755)
+    make_good(os.path.join(room, "tree"))
+    os.makedirs(os.path.join(room, "in"))
+    far = "far:" + windows.path(room).replace("\\", "/")
+    for way in ("udp", "tcp", "ssh"):
+        told = carried_by(linux, "-S", ssh, "-rp", "--transport", way, os.path.join(room, "tree"), f"{far}/in/{way}")
+        same(os.path.join(room, "tree"), os.path.join(room, "in", way), f"{title}: sent by {way}")
+        if told != way:
+            fail(f"{title}: by {told}, and not by {way}")
+    back = os.path.join(room, "back")
+    told = carried_by(linux, "-S", ssh, "-rp", f"{far}/in/udp", back)
+    same(os.path.join(room, "tree"), back, f"{title}: fetched by {told}")
+    linux.run("perf", "--time", "1", "-S", ssh, "far")
+    command = linux.run("pipe", "-S", ssh, "far", "--", "cat", status=127).stderr.decode()
+    if "commands are not run on Windows" not in command:
+        fail(f"{title}: a command: {command}")
+    print(f"exchange: {title}: a measurement ends well, and a command is refused")
+
+
 def main():
-    linux, windows = sys.argv[1:3]
+    linux, windows, ssh = sys.argv[1:4]
     room = tempfile.mkdtemp(prefix="haul-windows-")
     try:
         sides = [Side("linux", [linux], room), Side("windows", [*WINE, windows], room)]
@@ -244,6 +444,8 @@ def main():
         daemon(sides[1], sides[0], room)
         pipe(sides[0], sides[1])
         pipe(sides[1], sides[0])
+        from_windows(*sides, ssh, room)
+        to_windows(*sides, room)
         print("exchange: all well")
     finally:
         shutil.rmtree(os.fsencode(room), ignore_errors=True)

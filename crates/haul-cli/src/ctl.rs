@@ -68,7 +68,7 @@ fn line(status: &Status) -> String {
     let mode = status.mode.as_ref().map(|mode| format!("; mode {mode}")).unwrap_or_default();
     let done = Bytes(status.bytes);
     let moved = match status.command.as_str() {
-        "pipe" | "rsh" | "proxy" => format!("{done} carried"),
+        "pipe" | "rsh" | "proxy" | "perf" => format!("{done} carried"),
         _ => format!("{done} of {}, {} files", Bytes(status.total), status.files),
     };
     let since = Moment::of_unix_seconds(status.began).in_full();

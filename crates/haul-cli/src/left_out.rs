@@ -17,7 +17,7 @@ macro_rules! left_out {
     };
 }
 
-left_out!(ctl, lab, pace, remote, rsync, tcp);
+left_out!(ctl, lab, pace, rsync, tcp);
 
 /// `haul rsh`, which has no failure but its status.
 pub mod rsh {
@@ -50,5 +50,5 @@ pub mod fleet {
 
 fn said(name: &str) -> Result<Exit, Failure> {
     Err(Failure::new(format!("haul for Windows has no `haul {name}`"))
-        .hint("cp, key, perf, pipe, proxy and serve are there; the others run on Linux"))
+        .hint("cp, key, perf, pipe, proxy, remote and serve are there; the others run on Linux"))
 }

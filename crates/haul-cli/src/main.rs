@@ -49,7 +49,6 @@ mod perf;
 mod pipe;
 mod program;
 mod proxy;
-#[cfg(unix)]
 mod remote;
 #[cfg(unix)]
 mod rsh;
@@ -68,7 +67,7 @@ use std::process::ExitCode;
 use crate::args::Command;
 use crate::exit::{Exit, Failure};
 #[cfg(windows)]
-use crate::left_out::{ctl, fleet, lab, pace, remote, rsh, rsync, tcp};
+use crate::left_out::{ctl, fleet, lab, pace, rsh, rsync, tcp};
 
 fn main() -> ExitCode {
     let line: Vec<OsString> = std::env::args_os().collect();

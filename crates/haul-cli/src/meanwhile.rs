@@ -1,7 +1,6 @@
 //! What libraries tell while they work, shown; what they ask, asked.
 
-use std::fs::OpenOptions;
-use std::io::{BufRead as _, BufReader, Write};
+use std::io::{BufRead as _, Write};
 
 use haul::Fingerprint;
 use haul_copy::told::outage_words;
@@ -10,6 +9,7 @@ use haul_peer::{Answer, Bootstrap, DaemonHost, GoesOver, Outage, Program, Sendin
 use crate::bootstrap;
 use crate::interrupt;
 use crate::output::{self, PeerOutput};
+use crate::terminal;
 
 /// Tells the user on standard error, and asks on the terminal.
 #[derive(Debug, Clone, Copy)]
@@ -38,12 +38,11 @@ impl Tell for User {
 
     /// Asks the user, if there is a terminal to ask on.
     fn trusts(&self, host: &DaemonHost, key: Fingerprint) -> Option<bool> {
-        let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
+        let (mut lines, mut terminal) = terminal::to_ask_on().ok()?;
         let question = format!(
             "The key of haul://{host} is not known yet.\nIts fingerprint is {key}.\nThe same must be printed by `haul key show` on that host. Trust it from now on (yes/no)? "
         );
         terminal.write_all(question.as_bytes()).ok()?;
-        let mut lines = BufReader::new(terminal.try_clone().ok()?);
         loop {
             let mut answer = String::new();
             if lines.read_line(&mut answer).ok()? == 0 || interrupt::requested() {
@@ -64,8 +63,7 @@ impl Tell for User {
         if programs.is_empty() || interrupt::requested() {
             return None;
         }
-        let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
-        let mut lines = BufReader::new(terminal.try_clone().ok()?);
+        let (mut lines, mut terminal) = terminal::to_ask_on().ok()?;
         let mut question = haul_peer::question(&output::shown(why), &programs);
         loop {
             terminal.write_all(question.as_bytes()).ok()?;

@@ -115,7 +115,7 @@ fn run_command(far: &Far, line: Vec<u8>, args: &PipeArgs) -> Result<u8, Failure>
 fn takes_orders(args: &PipeArgs) -> (Arc<Carried>, impl Sized) {
     let operands = args.operands.iter().map(OsString::from);
     let words: Vec<OsString> = operands.chain(args.command.iter().cloned()).collect();
-    Carried::taking_orders("pipe", &words, args.limit.map(|limit| limit.0), !args.quiet)
+    Carried::new("pipe", &words, args.limit.map(|limit| limit.0), !args.quiet).taking_orders()
 }
 
 /// Standard input, if it is to be read, and standard output, without buffers of their own.

@@ -103,7 +103,7 @@ fn ask(client: Client, args: &CarriageArgs) -> Result<Exit, Failure> {
     interrupt::watch_connecting();
     let forwarded = client.local.iter().map(|forward| format!("port {}", forward.listen.port).into());
     let words: Vec<OsString> = [client.host.to_string().into()].into_iter().chain(forwarded).collect();
-    let (control, _orders) = Carried::taking_orders("proxy", &words, args.limit.map(|limit| limit.0), !args.quiet);
+    let (control, _orders) = Carried::new("proxy", &words, args.limit.map(|limit| limit.0), !args.quiet).taking_orders();
     Client { observer: Arc::new(Held { observer: Arc::clone(&client.observer), control }), ..client }.run()?;
     Ok(Exit::Done)
 }

@@ -87,7 +87,7 @@ fn rsh(args: &RshArgs) -> Result<u8, Failure> {
     let reads = !(args.no_input || args.background || args.no_command || args.behind);
     let far = Far { connector, host: Host::Ssh(host) };
     let words: Vec<OsString> = args.host.iter().chain(&args.command).cloned().collect();
-    let (control, _orders) = Carried::taking_orders("rsh", &words, None, !args.quiet);
+    let (control, _orders) = Carried::new("rsh", &words, None, !args.quiet).taking_orders();
     let on_connected = |connection: &haul::Connection| {
         control.connected(connection);
         if args.behind {

@@ -6,6 +6,6 @@ mod unix;
 mod windows;
 
 #[cfg(unix)]
-pub use unix::{is_root, prepare, standard, status_of};
+pub use unix::{call_this_haul, is_root, is_stdout_gone, prepare, standard, status_of};
 #[cfg(windows)]
-pub use windows::{is_root, prepare, standard, status_of};
+pub use windows::{call_this_haul, is_root, is_stdout_gone, prepare, standard, status_of};

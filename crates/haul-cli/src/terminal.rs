@@ -9,21 +9,28 @@ mod unix;
 #[cfg(windows)]
 mod windows;
 
-use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::fs::File;
+use std::io::{self, BufReader, ErrorKind, IsTerminal as _, Write as _};
 use std::process::Stdio;
 use std::sync::OnceLock;
 
 use haul_units::{PeerStream, SET_IN, shown_json, wrapped};
 
 #[cfg(unix)]
-use unix::{size_of, takes_colours};
+use unix::{console, size_of, takes_colours};
 #[cfg(windows)]
-use windows::{size_of, takes_colours};
+use windows::{console, size_of, takes_colours};
 
 pub use haul_units::shown;
 
 /// Why standard output did not take something; the first time counts.
 static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();
+
+/// Where the user answers, and where he is asked, whatever the standard streams are; an error where there is no terminal.
+pub fn to_ask_on() -> io::Result<(BufReader<File>, File)> {
+    let (answers, questions) = console()?;
+    Ok((BufReader::new(answers), questions))
+}
 
 /// Prints a text to standard error; a closed one is nobody's loss.
 pub fn err(text: &str) {

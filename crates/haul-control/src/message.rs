@@ -32,7 +32,7 @@ pub enum Order {
 pub struct Status {
     /// Its process.
     pub pid: u32,
-    /// Which command of haul's it is: `cp`, `pipe`, `rsh`, `proxy`, `fleet get`, `fleet put`.
+    /// Which command of haul's it is: `cp`, `pipe`, `rsh`, `proxy`, `perf`, `fleet get`, `fleet put`.
     #[serde(default = "copy")]
     pub command: PeerText,
     /// What it was called with.

@@ -465,6 +465,7 @@ struct haul_copy_request {
     const char *via;            /* leave by these interfaces or addresses, with commas between: "eth0,eth1:backup"; UDP alone */
     /* Called in a dry run for each name with what would be done (HAUL_WOULD_*); `bytes` of a file that would be copied. */
     void (*would)(void *context, int what, const char *path, uint64_t bytes);
+    const char *relay;          /* "host[:port]" of a daemon (haul serve --relay) by which both sides of a copy through ssh meet where NATs let UDP in at neither, and which forwards what passes no other way; null: none */
 };
 
 /** What a copy did. `size` is set by the caller. */
@@ -512,6 +513,7 @@ struct haul_fleet_request {
     /* Called before haul_fleet_start() returns, for each server that did not come; before a later job it is tried again. */
     void (*absent)(void *context, const char *name, const char *why);
     void *context;
+    const char *relay;         /* as for a copy */
 };
 
 /** What a server does in a job. */

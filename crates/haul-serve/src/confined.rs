@@ -114,7 +114,9 @@ impl Confined {
         if let Some(root) = &self.root {
             return Access::Root(root.clone());
         }
-        let home = env::var_os("HOME").map(PathBuf::from).or_else(|| env::current_dir().ok());
+        let home = env::var_os(if cfg!(windows) { "USERPROFILE" } else { "HOME" })
+            .map(PathBuf::from)
+            .or_else(|| env::current_dir().ok());
         Access::Account { home: home.unwrap_or_else(|| PathBuf::from("/")) }
     }
 }

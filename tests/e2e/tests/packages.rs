@@ -48,25 +48,30 @@ fn small(lab: &Lab) -> PathBuf {
     program
 }
 
-/// The directory of a small library, which has one of the real one's functions, its name and its header.
-fn small_library(lab: &Lab) -> PathBuf {
+/// The directory of a small library, which has one of the real one's functions, its name and its header; compiled by the tools whose names begin so.
+fn small_library(lab: &Lab, tools: &str) -> PathBuf {
     let (source, built) = (lab.scratch().join("library.c"), lab.scratch().join("built"));
     fs::create_dir_all(&built).expect("a directory");
     fs::write(&source, "#include <haul.h>\nconst char *haul_version(void) { return \"packed\"; }\n").expect("room");
     let soname = concat!("-Wl,-soname,libhaul.so.", env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));
-    let script = "cc -I crates/haul-ffi/include -shared -fPIC \"$1\" -o \"$2/libhaul_ffi.so\" \"$3\"
-        cc -I crates/haul-ffi/include -c -o \"$2/library.o\" \"$3\"
-        ar rcsD \"$2/libhaul_ffi.a\" \"$2/library.o\"";
+    let script = "\"$4gcc\" -I crates/haul-ffi/include -shared -fPIC \"$1\" -o \"$2/libhaul_ffi.so\" \"$3\"
+        \"$4gcc\" -I crates/haul-ffi/include -c -o \"$2/library.o\" \"$3\"
+        \"$4ar\" rcsD \"$2/libhaul_ffi.a\" \"$2/library.o\"";
     let mut make = Command::new("bash");
-    said(make.args(["-ec", script, "library", soname]).args([&built, &source]).current_dir(workspace()));
+    said(make.args(["-ec", script, "library", soname]).args([&built, &source]).arg(tools).current_dir(workspace()));
     built
 }
 
 /// Packs it, in surroundings of these words of the shell; what came of it, by name.
 fn packed(lab: &Lab, program: &Path, out: &str, surroundings: &str) -> BTreeMap<String, PathBuf> {
+    packed_by(lab, "", program, out, surroundings)
+}
+
+/// The same with the library that these tools make.
+fn packed_by(lab: &Lab, tools: &str, program: &Path, out: &str, surroundings: &str) -> BTreeMap<String, PathBuf> {
     let out = lab.scratch().join(out);
     let script = format!("{surroundings}; SOURCE_DATE_EPOCH=1700000000 exec scripts/package.sh \"$@\"");
-    let words = [program, program, &out, &small_library(lab)];
+    let words = [program, program, &out, &small_library(lab, tools)];
     said(Command::new("bash").args(["-c", &script, "package"]).args(words).current_dir(workspace()));
     tree::names(&out).into_iter().map(|name| (name.clone(), out.join(name))).collect()
 }
@@ -128,6 +133,60 @@ fn the_same_files_give_the_same_packages_with_all_that_belongs_in() {
         let (mode, rest) = line.split_at(10);
         let is_writable = mode.as_bytes()[5] == b'w' || mode.as_bytes()[8] == b'w';
         assert!(rest.contains("root/root") && (!is_writable || mode.starts_with('l')), "{line}");
+    }
+}
+
+/// What a file of ELF is for: its number for the machine.
+fn machine_of(path: &Path) -> u16 {
+    let bytes = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    u16::from_le_bytes([bytes[18], bytes[19]])
+}
+
+/// Nothing of it can run here: what a package has besides is written by the program that can.
+#[test]
+fn packages_are_made_for_another_machine() {
+    let Some(lab) = Lab::open() else { return };
+    let [x86, arm] = [("x86_64", "amd64", 62), ("aarch64", "arm64", 183)];
+    let (this, other) = if std::env::consts::ARCH == arm.0 { (arm, x86) } else { (x86, arm) };
+    let tools = format!("{}-linux-gnu-", other.0);
+    if !is_here("dpkg-deb") || !is_here(&format!("{tools}gcc")) {
+        return;
+    }
+    let here = lab.scratch().join(format!("haul-{}-linux", this.0));
+    fs::copy(small(&lab), &here).expect("room");
+    let (source, there) = (lab.scratch().join("there.c"), lab.scratch().join("there"));
+    fs::write(&source, "int main(void) { return 0; }\n").expect("room");
+    said(Command::new(format!("{tools}gcc")).arg("-o").arg(&there).arg(&source));
+    let surroundings = format!("export MACHINE={} WRITER=\"$OTHERS\"", other.0);
+    let surroundings = format!("export OTHERS='{}'; {surroundings}", here.display());
+    let packages = packed_by(&lab, &tools, &there, "there-packed", &surroundings);
+
+    let root = lab.scratch().join("there-root");
+    for package in packages.values().filter(|path| path.extension().is_some_and(|end| end == "deb")) {
+        assert_eq!(said(Command::new("dpkg-deb").arg("-f").arg(package).arg("Architecture")).trim(), other.1);
+        said(Command::new("dpkg-deb").arg("-x").arg(package).arg(&root));
+    }
+    let statics = root.join("usr/lib/haul/static");
+    let library = root.join(format!("usr/lib/{}-linux-gnu/libhaul.so", other.0));
+    let own = format!("haul-{}-linux", other.0);
+    for (path, machine) in [
+        (root.join("usr/bin/haul"), other.2),
+        (library, other.2),
+        (statics.join(own), other.2),
+        (statics.join(here.file_name().expect("a name")), this.2),
+    ] {
+        assert_eq!(machine_of(&path), machine, "{}", path.display());
+    }
+    for page in ["man1/haul-cp.1.gz", "man3/haul_connect.3.gz"] {
+        assert!(root.join("usr/share/man").join(page).exists(), "{page}");
+    }
+    let rpms: Vec<_> = packages.values().filter(|path| path.extension().is_some_and(|end| end == "rpm")).collect();
+    if rpms.is_empty() {
+        return skip::skip(NO_RPM);
+    }
+    for rpm in rpms {
+        let of = said(Command::new("rpm").args(["--query", "--queryformat", "%{ARCH}", "--package"]).arg(rpm));
+        assert!(of == other.0 && rpm.to_string_lossy().ends_with(&format!(".{}.rpm", other.0)), "{of} {}", rpm.display());
     }
 }
 

@@ -8,7 +8,7 @@ use super::mode::ModeParser;
 
 /// List the copies and other transfers that run here for this user, and tell them to go slower, wait or stop
 ///
-/// `haul cp` takes all orders; `haul fleet get` and `put`, `haul pipe`, `haul rsh` (and so `haul rsync`) and `haul proxy` take `limit` and `stop`. A command takes orders at a socket in this user's runtime directory ($XDG_RUNTIME_DIR/haul, or /tmp/haul-UID), which nobody else may enter. It is told by the number of its process.
+/// `haul cp` takes all orders; `haul fleet get` and `put`, `haul pipe`, `haul rsh` (and so `haul rsync`), `haul proxy` and a measurement by `haul perf` take `limit` and `stop`. A command takes orders at a socket in this user's runtime directory ($XDG_RUNTIME_DIR/haul, or /tmp/haul-UID), which nobody else may enter. It is told by the number of its process.
 #[derive(Debug, Args)]
 #[command(after_help = CTL_AFTER_HELP)]
 pub struct CtlArgs {
@@ -28,7 +28,7 @@ pub enum CtlCommand {
     },
     /// Change how fast a command may go; a bare number is in Kbit/s, `none` lifts the limit
     ///
-    /// What a copy fetches goes no faster than the --limit that it began with. Of a pipe, a remote shell and a proxy what this side sends is limited, of a fleet all servers together.
+    /// What a copy fetches goes no faster than the --limit that it began with. Of a pipe, a remote shell, a proxy and a measurement what this side sends is limited, of a fleet all servers together.
     Limit {
         /// The process of the command
         pid: u32,

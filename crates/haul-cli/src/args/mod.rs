@@ -22,7 +22,6 @@ mod pace;
 mod perf;
 mod pipe;
 mod proxy;
-#[cfg(unix)]
 mod remote;
 #[cfg(unix)]
 mod rsh;
@@ -63,15 +62,14 @@ pub use guests::GuestArgs;
 pub use key::{KeyArgs, KeyCommand};
 #[cfg(windows)]
 pub use left_out::{
-    LeftOut, LeftOut as CtlArgs, LeftOut as FleetArgs, LeftOut as LabArgs, LeftOut as PaceArgs, LeftOut as RemoteArgs,
-    LeftOut as RshArgs, LeftOut as RsyncArgs, LeftOut as TcpArgs, arranged,
+    LeftOut, LeftOut as CtlArgs, LeftOut as FleetArgs, LeftOut as LabArgs, LeftOut as PaceArgs, LeftOut as RshArgs,
+    LeftOut as RsyncArgs, LeftOut as TcpArgs, arranged,
 };
 #[cfg(unix)]
 pub use pace::{ClassArg, ClassArgs, PaceArgs, PaceCommand, QueueBy};
 pub use perf::{MeshArgs, PerfArgs, PerfCommand};
 pub use pipe::PipeArgs;
 pub use proxy::{CarriageArgs, ForwardArgs, PROXY_PORT, ProxyArgs, ProxyCommand, ProxyConnectArgs, ProxyServeArgs};
-#[cfg(unix)]
 pub use remote::{ErrandArg, RemoteArgs};
 #[cfg(unix)]
 pub use rsh::{RshArgs, arranged};

@@ -87,12 +87,19 @@ fn listens(listener: Listener) -> String {
     format!("is {what} running there? If it is, the firewall there lets no UDP in to this port, or the one here no answer back")
 }
 
+/// What to do where no ssh is found.
+const NO_SSH: &str = if cfg!(windows) {
+    "add OpenSSH Client, an optional feature of Windows, or name an ssh with -S PROGRAM"
+} else {
+    "install the ssh client, or name one with -S PROGRAM (`haul rsh`: --ssh PROGRAM)"
+};
+
 impl From<SshError> for Failure {
     fn from(error: SshError) -> Self {
         let failure = Self::new(&error);
         match error {
             SshError::NotStarted { source, .. } if source.kind() == ErrorKind::NotFound => {
-                failure.hint("install the ssh client, or name one with -S PROGRAM (`haul rsh`: --ssh PROGRAM)")
+                failure.hint(NO_SSH)
             }
             SshError::NoAnswer { ended, login, .. } => failure.hint(match ended.status {
                 Some(SshEnded::NOT_FOUND) => {

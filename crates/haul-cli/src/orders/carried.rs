@@ -1,4 +1,4 @@
-//! Orders for what carries other programs' bytes over one connection: `haul pipe`, `haul rsh`, `haul proxy`.
+//! Orders for what keeps one connection busy and is no copy: `haul pipe`, `haul rsh`, `haul proxy`, `haul perf`.
 
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +15,8 @@ pub struct Carried {
     began: u64,
     /// Nobody should wonder why it is slow.
     tells: bool,
+    /// Why what it sends is not held back, if it is not.
+    rate_stays: Option<&'static str>,
     held: Mutex<Held>,
 }
 
@@ -30,20 +32,20 @@ struct Held {
 
 impl Carried {
     /// A command that was called with these words and begins with this limit; `tells`: it says on standard error what it was told.
-    fn new(command: &'static str, words: &[OsString], limit: Option<BitRate>, tells: bool) -> Self {
+    pub fn new(command: &'static str, words: &[OsString], limit: Option<BitRate>, tells: bool) -> Self {
         let what = in_a_line(words);
         let held = Mutex::new(Held { connection: None, limit, is_told: false, before: 0 });
-        Self { command, what, began: clock::unix_seconds(), tells, held }
+        Self { command, what, began: clock::unix_seconds(), tells, rate_stays: None, held }
     }
 
-    /// One that takes orders as long as what is given back with it is there.
-    pub fn taking_orders(
-        command: &'static str,
-        words: &[OsString],
-        limit: Option<BitRate>,
-        tells: bool,
-    ) -> (Arc<Self>, impl Sized + use<>) {
-        let control = Arc::new(Self::new(command, words, limit, tells));
+    /// With a reason why its rate stays as it is, if there is one.
+    pub fn whose_rate_stays(self, why: Option<&'static str>) -> Self {
+        Self { rate_stays: why, ..self }
+    }
+
+    /// It takes orders as long as what is given back with it is there.
+    pub fn taking_orders(self) -> (Arc<Self>, impl Sized + use<>) {
+        let control = Arc::new(self);
         let taken: Arc<dyn Controlled> = Arc::<Self>::clone(&control);
         (control, super::take(taken))
     }
@@ -87,6 +89,7 @@ impl Controlled for Carried {
         let mut refused = None;
         match order {
             Order::Status => {}
+            Order::Limit { .. } if self.rate_stays.is_some() => refused = self.rate_stays,
             Order::Limit { bps } => {
                 (held.limit, held.is_told) = (bps.map(BitRate::from_bps), true);
                 if let Some(connection) = &held.connection {
@@ -130,5 +133,8 @@ mod tests {
         assert_eq!((status.limit_bps, status.refused), (Some(5_000_000), None));
         let status = carried.handle(Order::Status);
         assert_eq!((status.command.as_str(), status.what.as_str(), status.limit_bps), ("pipe", "far cat", Some(5_000_000)));
+        let perf = Carried::new("perf", &["far".into()], None, false).whose_rate_stays(Some("the other side sends"));
+        let status = perf.handle(Order::Limit { bps: Some(5_000_000) });
+        assert_eq!((status.limit_bps, status.refused), (None, Some("the other side sends".into())));
     }
 }

@@ -20,6 +20,7 @@ use self::json::event;
 use crate::args::{PerfArgs, PerfCommand, carriage_by};
 use crate::exit::{Exit, Failure, explained};
 use crate::meanwhile::User;
+use crate::orders::Carried;
 use crate::trace::Kept;
 use crate::{clock, config, interrupt, logging, output};
 
@@ -65,8 +66,10 @@ fn measure(args: &PerfArgs) -> Result<Exit, Failure> {
 /// between them, would be no measurement of a path.
 fn over_connections(report: &Report<'_>) -> Result<Exit, Failure> {
     let (connector, host) = (connector(report.args)?, host(report.args)?);
+    let (control, _orders) = takes_orders(report, &host);
     let mut connected = connector.connect(&host)?;
     loop {
+        control.connected(&connected.connection);
         let result = one(report, &host.to_string(), &connected);
         let may_go_on = result.is_err() && is_gone(&connected.connection) && !interrupt::requested();
         let again = if may_go_on { Again::to(&host, &connected.connection, report.args.ssh.silence.timeout()) } else { None };
@@ -75,6 +78,20 @@ fn over_connections(report: &Report<'_>) -> Result<Exit, Failure> {
         output::print_hint(&format!("{again}; the measurement begins again"));
         connected = connector.connect_by(again.host, again.deadline)?;
     }
+}
+
+/// Orders from `haul ctl`, as long as what is given back with them is there.
+fn takes_orders(report: &Report<'_>, host: &Host) -> (Arc<Carried>, impl Sized + use<>) {
+    let plan = &report.plan;
+    let rate = plan.rate().map(|rate| BitRate::from_bps(rate.as_bps().saturating_mul(plan.streams.into())));
+    let stays = match plan {
+        Plan { ways: Ways::Down, .. } => Some("the other side sends"),
+        Plan { rate_bps: Some(_), .. } => Some("its rate is that of -b"),
+        Plan { tcp: Some(_), .. } => Some("the kernel's TCP is not held back"),
+        _ => None,
+    };
+    let measured = Carried::new("perf", &[host.to_string().into()], rate, report.is_text());
+    measured.whose_rate_stays(stays).taking_orders()
 }
 
 /// One measurement over a connection.

@@ -1,9 +1,12 @@
 //! `haul remote`: the far side of a copy, a measurement, a tunnel or a proxy, started through ssh.
 //!
 //! It takes a greeting, a word of its command line or a line of standard input, listens on a UDP port, says so on standard output, and serves one copy to the one key that the
-//! greeting names, or is kept by it for several (`haul_fleet::Service`). When standard input ends, so does it: the near side has gone, or the copy is over. Where ssh's connection was lost and the near side is heard all the same, it
+//! greeting names, or is kept by it for several (`haul_fleet::Service`; not on Windows). When standard input ends, so does it: the near side has gone, or the copy is over. Where ssh's connection was lost and the near side is heard all the same, it
 //! goes on: an address can change under both, and only one of them follows. What it may serve, its own options say (`haul_serve::Confined`).
 
+#[cfg(windows)]
+mod copies;
+#[cfg(unix)]
 mod fleet;
 
 use std::env;
@@ -13,19 +16,21 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+#[cfg(windows)]
+use copies::Service;
 use haul::Connection;
 use haul_copy::{CLOSE_REFUSED, PROTOCOL};
 use haul_files::Cancel;
+#[cfg(unix)]
 use haul_fleet::Service;
 use haul_peer::{ClientHello, FarSide, MAX_LINE, RemoteAnswer, RemoteHello, greeting_in};
 use haul_serve::{Confined, Errand};
 use haul_tunnel::{program, proxy};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::args::RemoteArgs;
 use crate::exit::{Exit, Failure, SAME_VERSION};
 use crate::output::ProxyReport;
-use crate::{config, logging, perf};
+use crate::{config, logging, perf, system};
 
 /// What still hangs when everything has been told to end gets this long.
 const LAST: Duration = Duration::from_secs(1);
@@ -39,10 +44,10 @@ pub fn run(args: &RemoteArgs) -> Result<Exit, Failure> {
             Failure::new("`haul remote` is the far side of a copy").hint("`haul cp` starts it through ssh; nobody else needs to")
         );
     }
-    // One that ssh has brought is run by a descriptor, and would have its number for a name.
-    let _ = rustix::thread::set_name(c"haul");
+    system::call_this_haul();
     // Silent unless RUST_LOG is set there: what it prints comes out at the user's side.
     logging::start(logging::Audience::Person, 0, true);
+    #[cfg(unix)]
     if let Some(summons) = fleet::summons(args) {
         return fleet::answer(args, &summons);
     }
@@ -176,20 +181,12 @@ fn measure_one(connection: &Connection, tcp_ports: RangeInclusive<u16>, cancel: 
 fn end_with_stdin(far: FarSide, has_greeting: bool) {
     thread::spawn(move || {
         far.follow(io::stdin(), io::stdout(), has_greeting);
-        far.end(is_stdout_gone());
+        // The near side ends this one by closing standard input alone; where both are closed, ssh itself is gone.
+        far.end(system::is_stdout_gone(CLOSING));
         // If something still hangs, nobody is left to wait for it.
         thread::park_timeout(LAST);
         std::process::exit(i32::from(Exit::Failed.code()));
     });
-}
-
-/// Whether nobody reads standard output any more. The near side ends this one by closing standard input alone; where both are closed, ssh itself is gone.
-fn is_stdout_gone() -> bool {
-    let stdout = io::stdout();
-    // Errors and hang-ups are told unasked.
-    let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
-    let patience = Timespec { tv_sec: 0, tv_nsec: CLOSING.subsec_nanos().into() };
-    poll(&mut watched, Some(&patience)).is_ok_and(|ready| ready > 0)
 }
 
 /// The login was used for something else.

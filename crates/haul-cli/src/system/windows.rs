@@ -3,12 +3,21 @@
 use std::io;
 use std::os::windows::io::AsHandle as _;
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use haul_tunnel::program::Local;
 
 /// Has the console take colours as terminals elsewhere do; one that cannot gets none, see [`crate::terminal`].
 pub fn prepare() {
     let _ = anstyle_query::windows::enable_ansi_colors();
+}
+
+/// It is called as its file is.
+pub const fn call_this_haul() {}
+
+/// A pipe says that to who writes to it, and to nobody else.
+pub const fn is_stdout_gone(_patience: Duration) -> bool {
+    false
 }
 
 /// Nobody is.

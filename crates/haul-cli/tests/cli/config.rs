@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::ssh::{bench, cp};
-use crate::support::{Bench, HAUL, noise};
+use crate::support::{Bench, HAUL, Run, noise};
 
 fn write(bench: &Bench, text: &str) {
     fs::create_dir_all(bench.path("config/haul")).unwrap();
@@ -87,6 +87,34 @@ fn a_remote_shell_a_proxy_and_a_fleet_read_it_too() {
     run(&["rsh", "--ssh", &ssh, "far", "true"]).expect(255).says(&["there is no `mood`"]);
     run(&["proxy", "-S", &ssh, "far", "-L", "0:localhost:1"]).expect(2).says(&["there is no `mood`"]);
     run(&["fleet", "status", "-S", &ssh, "-H", "far"]).expect(2).says(&["there is no `mood`"]);
+}
+
+/// rsync starts the remote shell, which reads the file.
+#[test]
+fn rsync_with_haul_reads_it_too() {
+    let bench = bench();
+    if !["/usr/bin/rsync", "/bin/rsync"].iter().any(|path| fs::exists(path).unwrap()) {
+        return skip::skip("rsync is not installed (make setup)");
+    }
+    bench.file("tree/x", 1000);
+    let run = |words: &[&str]| -> Run {
+        let mut command = bench.command([&["rsync"], words, &["-r", "tree/", "far:copied"]].concat());
+        let path = format!("{}:/usr/bin:/bin", bench.path("bin").display());
+        command.env("PATH", path).output().unwrap().into()
+    };
+    write(&bench, "[host.far]\nremote-haul = '/nowhere/haul'\n");
+    run(&[]).says(&["/nowhere/haul"]);
+    assert!(!bench.path("far/copied").exists());
+    // The command line counts more.
+    run(&["--remote-haul", HAUL]).expect(0);
+    assert_eq!(fs::read(bench.path("far/copied/x")).unwrap(), noise(1000));
+    // A copy's own options do not disturb it.
+    bench.file("tree/y", 2000);
+    write(&bench, &format!("[defaults]\nlimit = '1G'\nretries = 3\n\n[host.far]\nremote-haul = '{HAUL}'\ntransport = 'ssh'\n"));
+    run(&[]).expect(0);
+    assert_eq!(fs::read(bench.path("far/copied/y")).unwrap(), noise(2000));
+    write(&bench, "[defaults]\nmood = 'fair'\n");
+    run(&[]).says(&["there is no `mood`"]);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Copies that run are listed, and told to go slower, wait, go on and end.
 
 use std::fs;
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -73,6 +74,14 @@ impl<'a> Copy<'a> {
     }
 }
 
+/// One whose test has failed would go on without an end.
+impl Drop for Copy<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// What has arrived once nothing more comes: the same in three looks half a second apart.
 fn settled(copy: &Copy<'_>) -> u64 {
     let bytes = || copy.status().unwrap()["bytes"].as_u64().unwrap();
@@ -82,6 +91,29 @@ fn settled(copy: &Copy<'_>) -> u64 {
         looks = [looks[1], looks[2], bytes()];
     }
     looks[2]
+}
+
+/// Waits until what comes in half a second is as much as is wanted, in half a minute at most.
+fn until(copy: &Copy<'_>, wanted: impl Fn(u64) -> bool) {
+    let bytes = || copy.status().expect("it runs")["bytes"].as_u64().unwrap();
+    let mut before = bytes();
+    for _ in 0..60 {
+        thread::park_timeout(Duration::from_millis(500));
+        let now = bytes();
+        if wanted(now - before) {
+            return;
+        }
+        before = now;
+    }
+    panic!("the rate is not what it was told: {:?}", copy.status());
+}
+
+/// What sends without an end is held to next to nothing, and let go to 40 Mbit/s: 2.5 MB in half a second.
+fn is_limited(copy: &Copy<'_>) {
+    assert!(copy.tell("limit", &["8K"]).contains("carried; limit 8"));
+    until(copy, |bytes| bytes < 100_000);
+    assert!(copy.tell("limit", &["40M"]).contains("carried; limit 40"));
+    until(copy, |bytes| bytes > 1_000_000);
 }
 
 fn daemon() -> (Bench, Bench, Daemon) {
@@ -262,6 +294,93 @@ fn what_is_no_copy_is_listed_limited_and_stopped() {
 }
 
 #[test]
+fn a_remote_shell_is_limited_and_stopped() {
+    let bench = crate::ssh::bench();
+    let ssh = bench.path("bin/ssh").display().to_string();
+    let mut command = bench.command(["rsh", "--ssh", &ssh, "far", "cat >/dev/null"]);
+    command.stdin(fs::File::open("/dev/zero").unwrap());
+    let shell = Copy::of(&bench, command);
+    assert_eq!(shell.status().unwrap()["what"], "far cat >/dev/null");
+    shell.refuses("pause", &[], "haul rsh: only copies wait");
+    is_limited(&shell);
+    shell.tell("stop", &[]);
+    let (code, said) = shell.end_soon();
+    assert!(code == 255 && said.contains("haul ctl: limit 8"), "{code} {said}");
+}
+
+/// All its connections share a limit; what is on its way goes on when the limit is lifted.
+#[test]
+fn a_proxy_is_listed_limited_and_stopped() {
+    let bench = crate::ssh::bench();
+    let ssh = bench.path("bin/ssh").display().to_string();
+    let target = TcpListener::bind("127.0.0.1:0").unwrap();
+    let forward = format!("0:127.0.0.1:{}", target.local_addr().unwrap().port());
+    let mut command = bench.command(["proxy", "-S", &ssh, "--json", "--limit", "1M", "far", "-L", &forward]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut events = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let listening = events.find(|event| event["event"] == "listening").expect("it listens");
+    let address = listening["address"].as_str().unwrap().to_owned();
+    let original = fs::read(bench.file("file", SIZE)).unwrap();
+    let sender = thread::spawn({
+        let original = original.clone();
+        move || TcpStream::connect(address).unwrap().write_all(&original).unwrap()
+    });
+    let mut received = Vec::new();
+    let mut incoming = target.accept().unwrap().0;
+    let proxy = Copy { client: &bench, child };
+    let status = proxy.status().unwrap();
+    assert_eq!((&status["command"], &status["limit_bps"]), (&"proxy".into(), &1_000_000.into()));
+    assert!(status["what"].as_str().unwrap().starts_with("far port "), "{status}");
+    proxy.refuses("pause", &[], "haul proxy: only copies wait");
+    proxy.refuses("mode", &["modest"], "haul proxy: its mode stays");
+    assert!(proxy.tell("limit", &["none"]).contains("carried; no limit"));
+    incoming.read_to_end(&mut received).unwrap();
+    sender.join().unwrap();
+    assert!(received == original, "{} bytes", received.len());
+    proxy.tell("stop", &[]);
+    let (code, said) = proxy.end_soon();
+    assert!(code == 0 && said.contains("haul ctl: no limit"), "{code} {said}");
+}
+
+/// A measurement of ten minutes is over when it is told so, with its results so far.
+#[test]
+fn a_measurement_is_listed_limited_and_stopped() {
+    let bench = crate::ssh::bench();
+    let ssh = bench.path("bin/ssh").display().to_string();
+    let begin = |words: &[&str]| {
+        let mut command = bench.command([&["perf", "-S", &ssh, "-t", "600", "far"], words].concat());
+        command.stdout(Stdio::piped());
+        Copy::of(&bench, command)
+    };
+    let end = |mut measurement: Copy<'_>| {
+        measurement.tell("stop", &[]);
+        let mut results = measurement.child.stdout.take().unwrap();
+        let (code, said) = measurement.end_soon();
+        let mut text = String::new();
+        results.read_to_string(&mut text).unwrap();
+        assert!(code == 130 && text.contains("receiver"), "{code} {said} {text}");
+        said
+    };
+    let up = begin(&[]);
+    let status = up.status().unwrap();
+    assert_eq!((&status["command"], &status["what"], &status["limit_bps"]), (&"perf".into(), &"far".into(), &Value::Null));
+    up.refuses("pause", &[], "haul perf: only copies wait");
+    is_limited(&up);
+    assert!(end(up).contains("haul ctl: limit 40"));
+    let down = begin(&["-R"]);
+    down.refuses("limit", &["1M"], "haul perf: the other side sends");
+    end(down);
+    let held = begin(&["-b", "1M", "-P", "2"]);
+    assert_eq!(held.status().unwrap()["limit_bps"], 2_000_000, "of each stream");
+    held.refuses("limit", &["5M"], "haul perf: its rate is that of -b");
+    end(held);
+    let tcp = begin(&["--tcp"]);
+    tcp.refuses("limit", &["1M"], "haul perf: the kernel's TCP is not held back");
+    end(tcp);
+}
+
+#[test]
 fn who_is_not_there_is_told_nothing() {
     let client = Bench::new();
     client.haul(["ctl", "pause", "1"]).expect(2).says(&["no command of this user", "process 1", "haul ctl list"]);
@@ -282,10 +401,9 @@ fn who_is_not_there_is_told_nothing() {
 fn one_that_was_killed_is_not_listed() {
     let (_server, client, daemon) = daemon();
     client.file("file", SIZE);
-    let copy = Copy::start(&client, "file", &daemon.url("home/copy"));
+    let mut copy = Copy::start(&client, "file", &daemon.url("home/copy"));
     signal(&copy.child, Signal::KILL);
-    let mut child = copy.child;
-    child.wait().unwrap();
+    copy.child.wait().unwrap();
     assert_eq!(client.haul(["ctl", "list"]).expect(0).text(), "no command of this user that takes orders runs here\n");
     assert_eq!(fs::read_dir(client.path("run/haul")).unwrap().count(), 0, "its socket is gone");
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use haul::{BitRate, ControllerChoice, Via};
 use haul_copy::{Copier, Job as Copy, PROTOCOL, Plan, Standard};
 use haul_files::{Delete, Destination, Filter, Options, Same, SourceSpec, Verify};
-use haul_peer::{Carriage, Connector, Host, chain};
+use haul_peer::{Carriage, Connector, DaemonHost, Host, chain};
 
 use crate::failure::{Outcome, invalid};
 use crate::pointers::Given;
@@ -39,6 +39,7 @@ pub struct HaulCopyRequest {
     pub transport: *const c_char,
     pub via: *const c_char,
     pub would: Option<WouldFn>,
+    pub relay: *const c_char,
 }
 
 const RECURSIVE: u64 = 1;
@@ -173,7 +174,7 @@ unsafe fn filter(request: &HaulCopyRequest) -> Outcome<Filter> {
     Filter::new(patterns.iter().map(text).collect::<Outcome<Vec<_>>>()?).map_err(|error| invalid(chain(&error)))
 }
 
-/// What carries the data, and by which interfaces it leaves.
+/// What carries the data, by which interfaces it leaves, and by which relay both sides may meet.
 ///
 /// # Safety
 /// As for [`start`].
@@ -193,7 +194,25 @@ unsafe fn way(request: &HaulCopyRequest, connector: &mut Connector) -> Outcome<(
             ways.map(str::parse::<Via>).collect::<Result<_, _>>().map_err(|error| invalid(chain(&error)))?;
         connector.ssh.carriage = Carriage::Udp;
     }
+    // SAFETY: the caller's promise: null or a text.
+    connector.ssh.relay = unsafe { relay(request.relay) }?;
+    if connector.ssh.relay.is_some() && !connector.transport.via.is_empty() {
+        return Err(invalid("via and relay: paths that leave by interfaces meet by no relay"));
+    }
     Ok(())
+}
+
+/// A relay that was named.
+///
+/// # Safety
+/// It is null, or a text.
+pub unsafe fn relay(named: *const c_char) -> Outcome<Option<DaemonHost>> {
+    if named.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the caller's promise.
+    let name = unsafe { pointers::text(named, "a relay") }?;
+    DaemonHost::parse(name).map(Some).map_err(|error| invalid(format!("{name}: {error}")))
 }
 
 #[unsafe(no_mangle)]

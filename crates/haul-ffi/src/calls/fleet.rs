@@ -11,7 +11,7 @@ use haul_fleet::{Absent, FleetName, GetJob, HostSpec, PutJob, Session, SessionSt
 use haul_peer::{Nobody, Tell, chain};
 use haul_units::Cancel;
 
-use super::copy::{FLEET_FLAGS, copy_options};
+use super::copy::{FLEET_FLAGS, copy_options, relay};
 use crate::failure::{Code, Failure, Outcome, invalid};
 use crate::pointers::{self, Given};
 use crate::table::{self, Entry, Object, wrong_kind};
@@ -34,6 +34,7 @@ pub struct HaulFleetRequest {
     pub identity_file: *const c_char,
     pub absent: Option<AbsentFn>,
     pub context: *mut c_void,
+    pub relay: *const c_char,
 }
 
 /// Hears of a server that is not there.
@@ -126,6 +127,8 @@ unsafe fn setup(request: &HaulFleetRequest) -> Outcome<Setup> {
     spec.state = path(request.state);
     spec.ssh.config = path(request.ssh_config);
     spec.ssh.identity = path(request.identity_file).into_iter().collect();
+    // SAFETY: as above.
+    spec.ssh.relay = unsafe { relay(request.relay) }?;
     let mut setup = Setup::from(spec);
     if let Some(logs) = path(request.logs) {
         setup.set_dir(logs);

@@ -1,7 +1,11 @@
 //! Copies, with a server of copies in this process and a program in C that uses it.
 
-use std::fs;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::{Child, Command};
+use std::time::Duration;
+use std::{env, thread};
 
 use haul::{Endpoint, Identity, PeerTrust, ServerConfig};
 use haul_copy::{PROTOCOL, ServerSession};
@@ -10,7 +14,7 @@ use haul_peer::keys::{self, KnownHosts};
 use haul_peer::{DaemonHost, StateDir};
 use haul_units::Cancel;
 
-use crate::support::{Workshop, builds_with_servers, run};
+use crate::support::{Build, Workshop, builds_with_servers, program, run};
 
 /// Serves `count` copies to and from `root`, and has the client's directory of keys know it; gives its port.
 fn serve(root: &Path, state: &Path, count: usize) -> u16 {
@@ -30,11 +34,11 @@ fn serve_at(address: &str, root: &Path, state: &Path, count: usize) -> u16 {
     let mut known = KnownHosts::load(state.known_hosts()).expect("known hosts");
     known.trust(&DaemonHost { host: address.into(), port }, key).expect("kept");
     let export = Export { name: "pub".into(), path: root.to_owned(), writable: true, ownership: Ownership::default() };
-    std::thread::spawn(move || {
+    thread::spawn(move || {
         for _ in 0..count {
             let Ok(connection) = server.accept() else { return };
             let access = Access::Exports(vec![export.clone()]);
-            std::thread::spawn(move || {
+            thread::spawn(move || {
                 let Ok(session) = ServerSession::accept(connection) else { return };
                 let (_, farewell) = session.serve(&access, None, &Silent, &Cancel::new());
                 farewell.part(&Cancel::new());
@@ -68,6 +72,62 @@ fn trees_go_and_come() {
             assert_eq!(fs::read(copy.join("source/deep/large")).expect("copied"), vec![7; 5 << 20]);
         }
     }
+}
+
+/// In the place of ssh, for a host whose addresses nobody reaches (240.0.0.0/4 is no network's): what is typed runs here.
+const FAR: &str = r#"#!/bin/sh
+for word; do
+    [ "$word" = -G ] && echo "hostname 240.0.0.1" && exit 0
+done
+SSH_CONNECTION="240.0.0.2 50000 240.0.0.1 22"; export SSH_CONNECTION
+exec /bin/sh -c "$word"
+"#;
+
+/// Ended when dropped.
+struct Daemon(Child);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Nobody reaches the far side over UDP unless both meet by the relay, which says so.
+#[test]
+fn two_sides_meet_by_a_relay() {
+    let place = Workshop::open();
+    let Some(haul) = program("haul") else { return skip::skip("the program haul is not built (cargo build -p haul-cli)") };
+    let (bin, near, far, log) = (place.path("bin"), place.path("near"), place.path("far"), place.path("log"));
+    fs::create_dir(&bin).expect("a directory");
+    fs::write(bin.join("ssh"), FAR).expect("a file");
+    fs::set_permissions(bin.join("ssh"), Permissions::from_mode(0o755)).expect("a mode");
+    let key = |words: &[&str], state: &Path| {
+        let mut command = Command::new(&haul);
+        command.arg("key").args(words).arg("--state").arg(state);
+        String::from_utf8(run(command).stdout).expect("text").trim().to_owned()
+    };
+    key(&["authorize", &key(&["show"], &near), "--only", "relay"], &far);
+    let mut serve = Command::new(&haul);
+    serve.args(["serve", "--listen", "127.0.0.1:0", "--relay", "keys", "--state"]).arg(&far);
+    let daemon = Daemon(serve.stderr(File::create(&log).expect("a file")).spawn().expect("haul"));
+    let said = |words: &str| fs::read_to_string(&log).expect("a log").lines().any(|line| line.contains(words));
+    while !said("listening") {
+        thread::park_timeout(Duration::from_millis(20));
+    }
+    let text = fs::read_to_string(&log).expect("a log");
+    let address = text.split("address=").nth(1).and_then(|rest| rest.split_whitespace().next()).expect("where it listens");
+    key(&["trust", address, &key(&["show"], &far)], &near);
+    fs::write(place.path("file"), vec![7; 3 << 20]).expect("a file");
+    assert!(!said("has a pair of the relay"));
+    let mut copy = place.program("tests/c/relay.c", Build::Plain);
+    copy.arg(&near).arg(place.path("file")).arg(format!("far:{}", place.path("copied").display())).arg(address);
+    let path: [&Path; 4] = [&bin, haul.parent().expect("a directory"), "/usr/bin".as_ref(), "/bin".as_ref()];
+    copy.env("PATH", env::join_paths(path).expect("a path"));
+    run(copy);
+    assert_eq!(fs::read(place.path("copied")).expect("copied"), vec![7; 3 << 20]);
+    assert!(said("has a pair of the relay"), "{}", fs::read_to_string(&log).expect("a log"));
+    drop(daemon);
 }
 
 #[test]

@@ -18,9 +18,14 @@ pub fn root() -> &'static Path {
 
 /// A file that cargo has built beside this test.
 pub fn built(name: &str) -> PathBuf {
+    program(name).unwrap_or_else(|| panic!("{name} is not built"))
+}
+
+/// The same, where another crate's may be missing.
+pub fn program(name: &str) -> Option<PathBuf> {
     let test = env::current_exe().expect("a test has a program");
     let candidates = test.ancestors().skip(1).take(2).map(|dir| dir.join(name));
-    candidates.filter(|path| path.exists()).max_by_key(|path| modified(path)).unwrap_or_else(|| panic!("{name} is not built"))
+    candidates.filter(|path| path.exists()).max_by_key(|path| modified(path))
 }
 
 fn modified(path: &Path) -> std::time::SystemTime {

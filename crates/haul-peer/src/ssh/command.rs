@@ -6,7 +6,7 @@ use std::process::Command;
 use super::{ClientHello, Family, SshOptions, script};
 use crate::bootstrap::Bootstrap;
 use crate::operand::SshHost;
-use crate::system::os_str;
+use crate::system::{SSH_SETTINGS, os_str, ssh};
 
 /// How ssh is to be called for one host.
 #[derive(Debug, Clone)]
@@ -39,7 +39,10 @@ impl SshCommand {
             "RemoteCommand=none",
             "RequestTTY=no",
             "ForwardAgent=no",
-        ] {
+        ]
+        .iter()
+        .chain(&SSH_SETTINGS)
+        {
             option("-o", OsStr::new(set));
         }
         let own = arguments.len();
@@ -70,7 +73,7 @@ impl SshCommand {
         let mut remote = haul.clone();
         remote.push(" ");
         remote.push(words);
-        let program = options.program.clone().unwrap_or_else(|| OsString::from("ssh"));
+        let program = options.program.clone().unwrap_or_else(ssh);
         Self { program, arguments, own, destination: host.host.clone(), remote, haul, bootstrap: options.bootstrap.clone() }
     }
 
@@ -254,7 +257,7 @@ mod tests {
     #[test]
     fn asks_ssh_for_its_view_of_the_host() {
         let command = SshCommand::new(&SshOptions::default(), &host(None, None)).explain();
-        let last: Vec<_> = command.get_args().skip(12).collect();
+        let last: Vec<_> = command.get_args().skip(12 + 2 * SSH_SETTINGS.len()).collect();
         assert_eq!(last, ["-G", "--", "far"]);
     }
 }

@@ -1,7 +1,7 @@
 //! Starts programs that must not outlive this one: when it ends, by whatever signal, the kernel ends them. And programs that must.
 //!
-//! Linux tells a child of the death of the *thread* that started it (prctl(2), `PR_SET_PDEATHSIG`), so all are started by one thread that lives as long as the process. Elsewhere they notice that nobody writes to
-//! their input any more.
+//! Linux tells a child of the death of the *thread* that started it (prctl(2), `PR_SET_PDEATHSIG`), so all are started by one thread that lives as long as the process. On Windows all are in one
+//! job, which ends when nobody has it open any more. Elsewhere they notice that nobody writes to their input any more.
 
 use std::io;
 use std::process::{Child, Command};
@@ -14,9 +14,9 @@ mod unix;
 mod windows;
 
 #[cfg(unix)]
-use unix::{leave, tie};
+use unix::{leave, spawn_tied};
 #[cfg(windows)]
-use windows::{leave, tie};
+use windows::{leave, spawn_tied};
 
 /// A command, and who waits for its child.
 type Wish = (Command, mpsc::SyncSender<io::Result<Child>>);
@@ -53,9 +53,8 @@ pub fn spawn_apart(mut command: Command) -> io::Result<Child> {
 fn start() -> io::Result<mpsc::Sender<Wish>> {
     let (wish, wishes) = mpsc::channel::<Wish>();
     let keep = move || {
-        while let Ok((mut command, tell)) = wishes.recv() {
-            tie(&mut command);
-            let _ = tell.send(command.spawn());
+        while let Ok((command, tell)) = wishes.recv() {
+            let _ = tell.send(spawn_tied(command));
         }
     };
     thread::Builder::new().name("keeper".into()).spawn(keep)?;

@@ -11,7 +11,8 @@ use super::{Family, SshCommand, spawn};
 /// The names that ssh would connect to: the real host name, or else the one given.
 pub fn ssh_names(command: &SshCommand, given: &str) -> String {
     let mut explain = command.explain();
-    explain.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    // Its input ends at once. That of Windows takes the null device for a console (PowerShell/Win32-OpenSSH, issue 856), but not a pipe.
+    explain.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let output = spawn(explain).and_then(Child::wait_with_output);
     let explained = output.ok().filter(|output| output.status.success());
     explained.and_then(|output| hostname(&String::from_utf8_lossy(&output.stdout))).unwrap_or_else(|| given.to_owned())

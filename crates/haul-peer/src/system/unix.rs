@@ -18,6 +18,14 @@ pub(crate) const fn is_path_here(_word: &[u8]) -> bool {
     false
 }
 
+/// What the ssh of this system is to be told besides.
+pub(crate) const SSH_SETTINGS: [&str; 0] = [];
+
+/// The ssh that is started where none is named: the first in PATH.
+pub(crate) fn ssh() -> OsString {
+    "ssh".into()
+}
+
 /// Where this user's programs keep what they are configured with, if that is not said.
 pub(crate) fn config_dir() -> Option<PathBuf> {
     config_of(std::env::var_os("HOME"), rustix::process::geteuid().is_root())

@@ -28,6 +28,20 @@ pub(crate) const fn is_path_here(word: &[u8]) -> bool {
     }
 }
 
+/// What the ssh of this system is to be told besides. It shares no connections, and fails where a configuration that came from elsewhere asks for that (PowerShell/Win32-OpenSSH, issue 405).
+pub(crate) const SSH_SETTINGS: [&str; 2] = ["ControlMaster=no", "ControlPath=none"];
+
+/// The ssh that is started where none is named: the first in PATH, or else that of Windows, which is in the PATH of who has logged in since it was installed.
+pub(crate) fn ssh() -> OsString {
+    ssh_in(std::env::var_os("PATH"), std::env::var_os("SystemRoot"))
+}
+
+fn ssh_in(path: Option<OsString>, system: Option<OsString>) -> OsString {
+    let is_found = path.is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join("ssh.exe").is_file()));
+    let own = system.map(|system| PathBuf::from(system).join(r"System32\OpenSSH\ssh.exe"));
+    own.filter(|own| !is_found && own.is_file()).map_or_else(|| "ssh".into(), PathBuf::into_os_string)
+}
+
 /// Where this user's programs keep what they are configured with, if that is not said.
 pub(crate) fn config_dir() -> Option<PathBuf> {
     std::env::var_os("APPDATA").map(PathBuf::from).filter(|dir| dir.is_absolute()).map(|dir| dir.join("haul"))
@@ -69,6 +83,23 @@ pub(crate) fn local_minute(unix_seconds: u64) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ssh_is_that_of_the_path_and_else_the_systems() {
+        let place = tempfile::tempdir().expect("a directory");
+        let (path, system) = (place.path().join("bin"), place.path().join("system"));
+        let own = system.join(r"System32\OpenSSH");
+        for dir in [&path, &own] {
+            std::fs::create_dir_all(dir).expect("a directory");
+        }
+        let found = || ssh_in(Some(path.clone().into()), Some(system.clone().into()));
+        assert_eq!(found(), "ssh", "whoever starts it is told that there is none");
+        std::fs::write(own.join("ssh.exe"), "").expect("a file");
+        assert_eq!(found(), own.join("ssh.exe").into_os_string());
+        std::fs::write(path.join("ssh.exe"), "").expect("a file");
+        assert_eq!(found(), "ssh");
+        assert_eq!(ssh_in(None, None), "ssh");
+    }
 
     #[test]
     fn drives_are_no_hosts() {

@@ -164,13 +164,13 @@ fn structures_have_one_layout() {
         }
         HaulCopyRequest "haul_copy_request" {
             size, sources, source_count, destination, flags, rate_limit_bps, controller, state, identity_file, progress, problem, context,
-            exclude, exclude_count, max_deletes, retries, transport, via, would
+            exclude, exclude_count, max_deletes, retries, transport, via, would, relay
         }
         HaulCopyResult "haul_copy_result" {
             size, files, directories, links, bytes, resumed_bytes, skipped_files, problems, verified, elapsed_us, removed
         }
         HaulFleetRequest "haul_fleet_request" {
-            size, hosts, way, timeout_ms, logs, controller, state, ssh_config, identity_file, absent, context
+            size, hosts, way, timeout_ms, logs, controller, state, ssh_config, identity_file, absent, context, relay
         }
         HaulFleetServer "haul_fleet_server" { size, name, state, files, bytes, rate_bps, rtt_us }
         HaulFleetJob "haul_fleet_job" {

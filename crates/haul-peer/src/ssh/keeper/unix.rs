@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
-use std::process::Command;
+use std::process::{Child, Command};
 
 #[cfg(target_os = "linux")]
 use rustix::process::Signal;
@@ -14,9 +14,14 @@ pub(super) fn leave(command: &mut Command) {
     unsafe { command.pre_exec(leave) };
 }
 
-/// Has the kernel end a program with this process.
+/// Starts a program that the kernel ends with this process.
+pub(super) fn spawn_tied(mut command: Command) -> io::Result<Child> {
+    tie(&mut command);
+    command.spawn()
+}
+
 #[cfg(target_os = "linux")]
-pub(super) fn tie(command: &mut Command) {
+fn tie(command: &mut Command) {
     let parent = rustix::process::getpid();
     let tie = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
@@ -28,4 +33,4 @@ pub(super) fn tie(command: &mut Command) {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn tie(_command: &mut Command) {}
+fn tie(_command: &mut Command) {}
