@@ -86,6 +86,7 @@ balia\t''"
 complete -c haul -n "__fish_haul_using_subcommand cp" -l paths -d 'Send from so many ports to the far side\'s one, 1 to 8: for networks that send flows different ways. Those that share a bottleneck are one flow to others' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l via -d 'Leave by these interfaces or addresses, a path for each, and follow them as they come and go: eth0, 192.0.2.7, or all. eth1:backup carries data only while no other way works; wwan0:metered=BYTES too, and no more than that. Over UDP alone' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l udp-port -d 'UDP port or ports that the far side may use, where a firewall opens only those' -r
+complete -c haul -n "__fish_haul_using_subcommand cp" -l trace -d 'Say at the end where the time went: login, start-up, bulk, last block and so on. To a file too: the parts where OUT ends in .json; what this side\'s connection did, with the parts, as a picture in .svg or .png; a log of it in .qlog' -r -F
 complete -c haul -n "__fish_haul_using_subcommand cp" -l state -d 'Directory of the identity key and the known hosts, for haul:// targets' -r -F
 complete -c haul -n "__fish_haul_using_subcommand cp" -s P -d 'Port of the ssh server' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -s i -d 'File with the private key to log in with' -r -F

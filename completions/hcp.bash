@@ -23,7 +23,7 @@ _hcp() {
 
     case "${cmd}" in
         hcp)
-            opts="-r -p -0 -X -A -L -n -l -q -v -P -i -J -F -o -4 -6 -S -B -c -C -s -T -O -h -V --recursive --preserve --update --skip-same --exclude --exclude-from --filter-from --include --changed --verify --no-verify --no-resume --size-only --checksum --compare --files-from --from0 --delete --max-delete --xattrs --acls --copy-links --manifest --manifest-hash --log-file --retries --compress --on-success --on-failure --timeout --dry-run --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --via --udp-port --quiet --verbose --json --state --remote-haul --transport --relay --bootstrap --bootstrap-from --help --version"
+            opts="-r -p -0 -X -A -L -n -l -q -v -P -i -J -F -o -4 -6 -S -B -c -C -s -T -O -h -V --recursive --preserve --update --skip-same --exclude --exclude-from --filter-from --include --changed --verify --no-verify --no-resume --size-only --checksum --compare --files-from --from0 --delete --max-delete --xattrs --acls --copy-links --manifest --manifest-hash --log-file --retries --compress --on-success --on-failure --timeout --dry-run --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --via --udp-port --quiet --verbose --trace --json --state --remote-haul --transport --relay --bootstrap --bootstrap-from --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -175,6 +175,21 @@ _hcp() {
                     ;;
                 --udp-port)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trace)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
                     return 0
                     ;;
                 --state)

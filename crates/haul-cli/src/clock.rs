@@ -1,5 +1,6 @@
 //! The one place of the program that reads the clock, and that waits for nothing but time.
 
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -7,6 +8,19 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 #[expect(clippy::disallowed_methods, reason = "the program shows rates and keeps deadlines: it needs a clock")]
 pub fn now() -> Instant {
     Instant::now()
+}
+
+/// When the program began; none before it has said so.
+static BEGUN: OnceLock<Instant> = OnceLock::new();
+
+/// The program begins.
+pub fn begin() {
+    BEGUN.get_or_init(now);
+}
+
+/// How long the program has run.
+pub fn since_begin() -> Duration {
+    BEGUN.get().map_or(Duration::ZERO, |begun| now() - *begun)
 }
 
 /// Lets time pass, where nothing else is to be waited for: a sender that keeps to a rate, pings that are sent one by one.

@@ -70,6 +70,7 @@ use crate::exit::{Exit, Failure};
 use crate::left_out::{ctl, fleet, lab, pace, rsh, rsync, tcp};
 
 fn main() -> ExitCode {
+    clock::begin();
     let line: Vec<OsString> = std::env::args_os().collect();
     let arguments = haul_config::behind_name(&line, &["hcp", "hperf", "ssh"]);
     let in_ssh_s_place = args::is_shell(&line);

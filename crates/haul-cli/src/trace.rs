@@ -1,16 +1,17 @@
-//! `haul trace`: a trace of HAUL_TRACE as lines, a picture, a qlog; and `haul perf --trace`, which makes one of its own.
+//! `haul trace`: a trace of HAUL_TRACE as lines, a picture, a qlog; and `haul perf --trace` and `haul cp --trace`, which make one of their own.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use haul::diagnose;
-use haul_trace::{Connection, Trace, TraceError};
+use haul_trace::{Connection, Figure, Part, Trace, TraceError};
 
 use crate::args::TraceArgs;
 use crate::exit::{Exit, Failure, chain};
-use crate::terminal;
+use crate::{clock, terminal};
 
 /// Runs the command.
 pub fn run(args: &TraceArgs) -> Result<Exit, Failure> {
@@ -34,7 +35,7 @@ pub fn run(args: &TraceArgs) -> Result<Exit, Failure> {
         None => trace.largest().ok_or_else(|| failed(&TraceError::Empty))?,
     };
     if let (Some(out), Some(form)) = (&args.out, form) {
-        form.write(&trace, chosen, out)?;
+        form.write(&trace, &|| chosen.figure(), out)?;
         return Ok(Exit::Done);
     }
     for connection in &trace.connections {
@@ -62,11 +63,11 @@ impl Form {
         }
     }
 
-    fn write(self, trace: &Trace, chosen: &Connection, out: &Path) -> Result<(), Failure> {
+    fn write(self, trace: &Trace, figure: &dyn Fn() -> Figure, out: &Path) -> Result<(), Failure> {
         let failed = |error: &dyn std::error::Error| Failure::new(format!("{}: {}", out.display(), chain(error)));
         let content = match self {
-            Self::Svg => chosen.figure().svg().map_err(|error| failed(&error))?.into_bytes(),
-            Self::Png => chosen.figure().png().map_err(|error| failed(&error))?,
+            Self::Svg => figure().svg().map_err(|error| failed(&error))?.into_bytes(),
+            Self::Png => figure().png().map_err(|error| failed(&error))?,
             Self::Qlog => format!("{}\n", trace.qlog()).into_bytes(),
         };
         fs::write(out, content).map_err(|error| failed(&error))
@@ -81,11 +82,20 @@ pub struct Kept {
 }
 
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
+struct Lines(Arc<Mutex<Written>>);
+
+#[derive(Clone, Default)]
+struct Written {
+    text: Vec<u8>,
+    /// When its first line was written, which is the moment that the line is of.
+    begun: Option<Instant>,
+}
 
 impl io::Write for Lines {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(buf)
+        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        written.begun.get_or_insert_with(clock::now);
+        io::Write::write(&mut written.text, buf)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -107,10 +117,28 @@ impl Kept {
 
     /// Writes what was kept.
     pub fn write(&self) -> Result<(), Failure> {
-        let lines = self.lines.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let trace = Trace::read(&lines[..]).map_err(|error| Failure::new(format!("--trace: {}", chain(&error))))?;
+        self.write_as(&|largest, _| largest.figure())
+    }
+
+    /// Writes what was kept of a copy that was begun then, with its parts.
+    pub fn write_copy(&self, begun: Instant, parts: &[Part]) -> Result<(), Failure> {
+        self.write_as(&|largest, at| largest.figure_of_copy(at(begun), parts))
+    }
+
+    /// `draw` is told how a moment stands on the clock of the trace.
+    fn write_as(&self, draw: &dyn Fn(&Connection, &dyn Fn(Instant) -> f64) -> Figure) -> Result<(), Failure> {
+        let Written { text, begun } = self.lines.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let trace = Trace::read(&text[..]).map_err(|error| Failure::new(format!("--trace: {}", chain(&error))))?;
+        let first_s = trace.connections.first().map_or(0.0, |connection| connection.first().t);
+        let at = |moment: Instant| match begun {
+            Some(begun) => {
+                let (after, before) = (moment.saturating_duration_since(begun), begun.saturating_duration_since(moment));
+                first_s + after.as_secs_f64() - before.as_secs_f64()
+            }
+            None => 0.0,
+        };
         match trace.largest() {
-            Some(largest) => self.form.write(&trace, largest, &self.out),
+            Some(largest) => self.form.write(&trace, &|| draw(largest, &at), &self.out),
             None => Ok(()),
         }
     }

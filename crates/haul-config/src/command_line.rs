@@ -112,6 +112,8 @@ impl CommandLine {
             match arg.get_action() {
                 ArgAction::SetTrue => vec![OsString::from(&name)],
                 ArgAction::Count => vec![OsString::from(&name); given.get_count(id).into()],
+                // One whose value may be left out.
+                _ if given.get_raw(id).is_none_or(|values| values.len() == 0) => vec![OsString::from(&name)],
                 _ => given.get_raw(id).into_iter().flatten().flat_map(with).collect(),
             }
         };

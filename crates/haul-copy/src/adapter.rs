@@ -13,6 +13,8 @@ use haul_units::BitRate;
 
 use super::CLOSE_ABORTED;
 use super::squeeze::Squeeze;
+use crate::clock;
+use crate::parts::Marks;
 
 /// A connection that carries the blocks of one copy.
 pub struct ConnectionTransport {
@@ -21,23 +23,30 @@ pub struct ConnectionTransport {
     most: Option<BitRate>,
     /// Packed blocks are taken, and made once the peer takes them too; none: they are malformed.
     packing: Option<Arc<AtomicBool>>,
+    /// Where is noted when blocks come and go.
+    marks: Arc<Marks>,
 }
 
 impl ConnectionTransport {
     /// One that sends as fast as it goes.
-    pub const fn new(connection: Connection) -> Self {
-        Self { connection, most: None, packing: None }
+    pub fn new(connection: Connection) -> Self {
+        Self::bounded(connection, None)
     }
 
     /// One that is never told to send faster than `most`, which bounds the connection already.
-    pub const fn bounded(connection: Connection, most: Option<BitRate>) -> Self {
-        Self { connection, most, packing: None }
+    pub fn bounded(connection: Connection, most: Option<BitRate>) -> Self {
+        Self { connection, most, packing: None, marks: Arc::default() }
     }
 
     /// Takes packed blocks, and makes some, while the peer takes them.
     #[must_use]
     pub fn packing(self, packing: Option<Arc<AtomicBool>>) -> Self {
         Self { packing, ..self }
+    }
+
+    /// Notes there when blocks come and go.
+    pub(crate) fn noting(self, marks: Arc<Marks>) -> Self {
+        Self { marks, ..self }
     }
 }
 
@@ -48,11 +57,12 @@ impl Transport for ConnectionTransport {
     fn open_blocks(&self) -> io::Result<OutgoingBlocks> {
         let blocks = self.connection.open_blocks()?;
         let squeeze = self.packing.clone().map(|willing| Squeeze::new(self.connection.clone(), willing));
-        Ok(OutgoingBlocks { blocks, taken: AtomicU64::new(0), squeeze })
+        Ok(OutgoingBlocks { blocks, taken: AtomicU64::new(0), squeeze, marks: Arc::clone(&self.marks) })
     }
 
     fn accept_blocks(&self) -> io::Result<IncomingBlocks> {
-        Ok(IncomingBlocks { blocks: self.connection.accept_blocks()?, unpacks: self.packing.is_some() })
+        let (unpacks, marks) = (self.packing.is_some(), Arc::clone(&self.marks));
+        Ok(IncomingBlocks { blocks: self.connection.accept_blocks()?, unpacks, marks })
     }
 
     fn limit(&self, rate: Option<BitRate>) {
@@ -81,6 +91,7 @@ pub struct OutgoingBlocks {
     /// Bytes given to it.
     taken: AtomicU64,
     squeeze: Option<Squeeze>,
+    marks: Arc<Marks>,
 }
 
 impl BlockTx for OutgoingBlocks {
@@ -94,6 +105,9 @@ impl BlockTx for OutgoingBlocks {
             None => block,
         };
         let length = block.len() as u64;
+        if self.taken.load(Ordering::Relaxed) == 0 {
+            self.marks.hands_over(clock::now());
+        }
         self.blocks.send(block)?;
         self.taken.fetch_add(length, Ordering::Relaxed);
         Ok(())
@@ -105,7 +119,10 @@ impl BlockTx for OutgoingBlocks {
     }
 
     fn finish(&self) -> io::Result<()> {
-        Ok(self.blocks.finish()?)
+        self.marks.handed_all(clock::now());
+        self.blocks.finish()?;
+        self.marks.all_arrived(clock::now());
+        Ok(())
     }
 }
 
@@ -113,13 +130,18 @@ impl BlockTx for OutgoingBlocks {
 pub struct IncomingBlocks {
     blocks: BlockReceiver,
     unpacks: bool,
+    marks: Arc<Marks>,
 }
 
 impl BlockRx for IncomingBlocks {
     type Block = IncomingBlock;
 
     fn recv(&self) -> io::Result<Option<IncomingBlock>> {
-        let Some(block) = self.blocks.recv()? else { return Ok(None) };
+        let Some(block) = self.blocks.recv()? else {
+            self.marks.ends(clock::now());
+            return Ok(None);
+        };
+        self.marks.comes(clock::now());
         // One that cannot be unpacked, or was not to be packed, stays as it is: no block, which is for the engine to say.
         let unpacked = (self.unpacks && is_packed(&block)).then(|| unpack(&block, MAX_BLOCK));
         Ok(Some(IncomingBlock(match unpacked {

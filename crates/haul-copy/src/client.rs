@@ -15,6 +15,7 @@ use super::adapter::ConnectionTransport;
 use super::opening::{Opening, Purpose};
 use super::telemetry::{PathReport, PathView, ServerReport, follow};
 use super::{CLOSE_ABORTED, CLOSE_DONE, stores};
+use crate::parts::{Marks, Noted, Noting, Told};
 
 /// How long to wait for the server's last report on the path, once everything has arrived.
 const LAST_REPORT: Duration = Duration::from_secs(1);
@@ -69,6 +70,7 @@ pub struct ClientSession {
     reported: Arc<Mutex<Option<ServerReport>>>,
     receiving: bool,
     packs: bool,
+    marks: Arc<Marks>,
 }
 
 /// An open session: what the engine runs on, and what is to be done when it is over.
@@ -113,17 +115,21 @@ impl Parting {
 impl ClientSession {
     /// Takes a connection for one job.
     pub fn new(connection: Connection, job: &Job) -> Self {
-        Self { connection, reported: Arc::default(), receiving: matches!(job, Job::Pull(_)), packs: false }
+        Self::of(connection, matches!(job, Job::Pull(_)))
     }
 
     /// Takes a connection for a job in which the server receives.
     pub fn sending(connection: Connection) -> Self {
-        Self { connection, reported: Arc::default(), receiving: false, packs: false }
+        Self::of(connection, false)
     }
 
     /// Takes a connection for a job in which the server sends.
     pub fn receiving(connection: Connection) -> Self {
-        Self { connection, reported: Arc::default(), receiving: true, packs: false }
+        Self::of(connection, true)
+    }
+
+    fn of(connection: Connection, receiving: bool) -> Self {
+        Self { connection, reported: Arc::default(), receiving, packs: false, marks: Arc::default() }
     }
 
     /// Lets blocks be packed where that gains ([`Copier::packs`](crate::Copier::packs)).
@@ -150,9 +156,16 @@ impl ClientSession {
         }
     }
 
+    /// What this side has noted, and what the other side tells of that, once both are at their end.
+    pub(crate) fn marks(&self) -> (Noted, Option<Told>) {
+        let told = self.reported.lock().unwrap_or_else(PoisonError::into_inner).and_then(|reported| reported.moments);
+        (self.marks.noted(), told)
+    }
+
     /// Copies.
     pub fn run(&self, job: &Job, limit: Option<BitRate>, observer: &dyn Observer, cancel: &Cancel) -> Result<Report, CopyError> {
         let Opened { link, parting } = self.open(limit).map_err(CopyError::Connection)?;
+        let observer = &Noting { observer, marks: &self.marks };
         let result = match job {
             Job::Push(job) => stores::push(link, job, observer, cancel),
             Job::Pull(job) => stores::pull(link, job, observer, cancel),
@@ -177,7 +190,9 @@ impl ClientSession {
         let link = Link {
             control_in: Box::new(RepliedStream::telling(receive, unpacks)),
             control_out: Box::new(control.clone()),
-            transport: Arc::new(ConnectionTransport::new(self.connection.clone()).packing(packing)),
+            transport: Arc::new(
+                ConnectionTransport::new(self.connection.clone()).packing(packing).noting(Arc::clone(&self.marks)),
+            ),
         };
         let (connection, receiving) = (self.connection.clone(), self.receiving);
         Ok(Opened { link, parting: Parting { connection, control, reports, receiving } })

@@ -11,18 +11,19 @@
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use haul::ControllerChoice;
+use haul::{Connection, ControllerChoice};
 use haul_files::{CopyError, Observer, Report, Silent, Stop};
 use haul_peer::{
-    Again, Carrying, Connected, Connector, Host, Lifeline, Memory, ReachError, Refusal, Relayed, StateDir, Way, is_stalled,
+    Again, Carrying, Connected, Connector, Host, Lifeline, Login, Memory, ReachError, Refusal, Relayed, StateDir, Way, is_stalled,
 };
 use haul_units::{BitRate, Cancel};
 use thiserror::Error;
 
 use crate::client::{ClientSession, Job};
 use crate::clock;
+use crate::parts::{Both, EVERY, Noted, Parts, Series, Told};
 use crate::paths::{OnePath, each_path};
 use crate::processor::ProcessorWatch;
 use crate::telemetry::{PathReport, PathView};
@@ -53,6 +54,8 @@ pub struct Copier {
     pub packs: bool,
     /// Whether what ssh says at its end is waited for.
     pub hear_ssh: bool,
+    /// Whether is looked where the time goes ([`Copied::parts`]).
+    pub traces: bool,
 }
 
 /// Asks how the path does.
@@ -95,6 +98,8 @@ pub struct Copied {
     pub carried: Carried,
     /// Advice on the systems of both sides.
     pub advice: Vec<String>,
+    /// Where the time went, if that was looked at.
+    pub parts: Option<Parts>,
 }
 
 /// What carried a copy.
@@ -153,9 +158,10 @@ impl NotCopied {
 impl Copier {
     /// Copies.
     pub fn copy(&mut self, host: &Host, job: &Job, watch: &dyn CopyWatch) -> Result<Copied, NotCopied> {
-        let mut wait = FIRST_WAIT;
+        let (begun, mut wait) = (clock::now(), FIRST_WAIT);
+        let mut tried = begun;
         for _ in 0..self.retries {
-            match self.attempt(host, job, watch) {
+            match self.attempt(host, job, watch, begun, tried) {
                 Err(error) if error.may_pass() && job.can_be_resumed() && !self.connector.cancel.is_cancelled() => {
                     watch.retries(&error, wait);
                     self.wait(wait);
@@ -163,11 +169,12 @@ impl Copier {
                         return Err(error);
                     }
                     wait = (wait * 2).min(LONGEST_WAIT);
+                    tried = clock::now();
                 }
                 result => return result,
             }
         }
-        self.attempt(host, job, watch)
+        self.attempt(host, job, watch, begun, tried)
     }
 
     /// Waits, unless the user wants an end.
@@ -177,23 +184,33 @@ impl Copier {
         let _ = is_over.recv_timeout(time);
     }
 
-    /// One try.
-    fn attempt(&mut self, host: &Host, job: &Job, watch: &dyn CopyWatch) -> Result<Copied, NotCopied> {
+    /// One try, at this moment, of a copy that was begun then.
+    fn attempt(
+        &mut self,
+        host: &Host,
+        job: &Job,
+        watch: &dyn CopyWatch,
+        begun: Instant,
+        mut tried: Instant,
+    ) -> Result<Copied, NotCopied> {
         let memory = self.memory(host, job);
         self.connector.transport.remembered = memory.as_ref().and_then(|(memory, name, way)| memory.look_up(name, *way));
-        let begun = clock::now();
+        let connecting = clock::now();
         let mut connected = self.connector.connect(host)?;
-        let login = clock::now() - begun;
+        let mut since = clock::now();
+        let login = since - connecting;
         let mut advice = Vec::new();
         loop {
             advice.append(&mut connected.advice);
-            let (result, path) = self.over(&connected, host, job, login, watch);
+            let (result, path, seen) = self.over(&connected, host, job, login, watch);
             match result {
                 Ok((report, verdict)) => {
                     let paths = each_path(&connected.connection, report.elapsed);
                     let carried = Carried::over(&connected);
+                    let logged_in = connected.login;
                     connected.part(self.hear_ssh);
-                    return Ok(Copied { report, path: path.sender, paths, verdict, carried, advice });
+                    let parts = seen.map(|seen| seen.parts(begun, tried, logged_in, since));
+                    return Ok(Copied { report, path: path.sender, paths, verdict, carried, advice, parts });
                 }
                 Err(error) => {
                     let connection = &connected.connection;
@@ -202,13 +219,15 @@ impl Copier {
                         return Err(self.explained(error, &connected, &path));
                     };
                     watch.again(&again);
+                    tried = clock::now();
                     connected = self.connector.connect_by(again.host, again.deadline)?;
+                    since = clock::now();
                 }
             }
         }
     }
 
-    /// A copy over one connection: what came of it, what limited it, and the path at its end.
+    /// A copy over one connection: what came of it, what limited it, the path at its end, and where the time went, if that is looked at.
     fn over(
         &self,
         connected: &Connected,
@@ -216,15 +235,15 @@ impl Copier {
         job: &Job,
         login: Duration,
         watch: &dyn CopyWatch,
-    ) -> (Result<(Report, String), CopyError>, PathView) {
+    ) -> (Result<(Report, String), CopyError>, PathView, Option<Seen>) {
         let session = ClientSession::new(connected.connection.clone(), job).packing(self.packs && job.may_be_packed());
         let cancel = Cancel::new();
         let inner = cancel.clone();
         let _hook = self.connector.cancel.on_cancel(move || inner.cancel());
         watch.connected(Box::new(session.path()));
         let processor = ProcessorWatch::start();
-        let (result, path) = thread::scope(|scope| {
-            let (_over, is_over) = mpsc::channel();
+        let (result, path, series) = thread::scope(|scope| {
+            let ((_over, is_over), (done, is_done)) = (mpsc::channel(), mpsc::channel());
             let (lifeline, cancel) = (connected.lifeline(), &cancel);
             let mut mode = self.connector.transport.controller;
             let mut look = move || {
@@ -234,8 +253,11 @@ impl Copier {
                 }
             };
             scope.spawn(move || attend(&lifeline, cancel, &is_over, &mut look));
+            let sampler = self.traces.then(|| scope.spawn(move || sample(&connected.connection, job, &is_done)));
             let result = session.run(job, self.limit, watch, cancel);
-            (result, (session.path())())
+            drop(done);
+            let series = sampler.and_then(|sampler| sampler.join().ok());
+            (result, (session.path())(), series)
         });
         let own_demand = processor.busiest();
         watch.ended();
@@ -260,7 +282,13 @@ impl Copier {
             };
             (report, verdict)
         });
-        (result, path)
+        let seen = series.map(|series| {
+            let (noted, told) = session.marks();
+            // Without what stood in queues.
+            let rtt_us = path.sender.map(|sender| sender.min_rtt_us).filter(|rtt_us| *rtt_us > 0).unwrap_or(path.rtt_us);
+            Seen { sends: matches!(job, Job::Push(_)), rtt: Duration::from_micros(rtt_us), noted, told, series }
+        });
+        (result, path, seen)
     }
 
     /// Where a start that can use it finds what earlier copies learned.
@@ -295,6 +323,35 @@ impl Copier {
             NotCopied::SshEnded
         }
     }
+}
+
+/// What was seen of a copy over one connection.
+struct Seen {
+    sends: bool,
+    rtt: Duration,
+    noted: Noted,
+    told: Option<Told>,
+    series: Series,
+}
+
+impl Seen {
+    /// Where the time went until now.
+    fn parts(&self, begun: Instant, tried: Instant, login: Option<Login>, connected: Instant) -> Parts {
+        let Self { sends, rtt, noted, told, series } = self;
+        let (sends, rtt, told) = (*sends, *rtt, *told);
+        Both { begun, tried, login, connected, over: clock::now(), sends, rtt, noted, told, series }.parts()
+    }
+}
+
+/// Looks what has arrived, until it is over.
+fn sample(connection: &Connection, job: &Job, is_over: &mpsc::Receiver<()>) -> Series {
+    let mut series = Series::default();
+    while is_over.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+        let stats = connection.stats();
+        let arrived = if matches!(job, Job::Push(_)) { stats.acknowledged } else { stats.received };
+        series.push(clock::now(), arrived.as_u64());
+    }
+    series
 }
 
 /// How much a relay has carried.

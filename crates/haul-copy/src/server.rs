@@ -20,6 +20,7 @@ use super::{CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED, kept, stores};
 use crate::errands;
 use crate::keep::{Guest, Unwelcome, welcome_guests};
 use crate::machine::MachineWatch;
+use crate::parts::{Marks, Noting};
 use crate::places::Places;
 use crate::processor::ProcessorWatch;
 use crate::status::{StatusReport, WorkReport};
@@ -87,17 +88,24 @@ impl ServerSession {
         let replied = self.control_out.write_all(&served(packs));
         let (connection, control_out) = (self.connection, self.control_out);
         let result = replied.map_err(CopyError::Connection).and_then(|()| {
-            let reports = telemetry.then(|| Telemetry::start(connection.clone()));
+            let marks = Arc::<Marks>::default();
+            let reports = telemetry.then(|| Telemetry::start(connection.clone(), Arc::clone(&marks)));
             let observer = &WithRoom { observer, telemetry: reports.as_ref() };
+            let observer = &Noting { observer, marks: &marks };
             let link = Link {
                 control_in: Box::new(self.control_in),
                 control_out: Box::new(control_out.clone()),
                 transport: Arc::new(
-                    ConnectionTransport::bounded(connection.clone(), most).packing(packs.then(|| Arc::new(true.into()))),
+                    ConnectionTransport::bounded(connection.clone(), most)
+                        .packing(packs.then(|| Arc::new(true.into())))
+                        .noting(Arc::clone(&marks)),
                 ),
             };
             let places = &self.places;
             let result = stores::serve(link, access, |asking| places.resolve(access, asking, cancel), observer, cancel);
+            if result.is_ok() {
+                marks.is_over();
+            }
             drop(reports);
             result
         });
@@ -218,7 +226,7 @@ struct Telemetry {
 }
 
 impl Telemetry {
-    fn start(connection: Connection) -> Self {
+    fn start(connection: Connection, marks: Arc<Marks>) -> Self {
         let (now, asked) = mpsc::sync_channel::<()>(1);
         let room = Arc::<Mutex<Option<Space>>>::default();
         let known = room.clone();
@@ -229,6 +237,7 @@ impl Telemetry {
                 demand: processor.busiest(),
                 learned: connection.learned().map(SavedPath::from),
                 machine: Some(machine.report(*known.lock().unwrap_or_else(PoisonError::into_inner))),
+                moments: marks.told(),
             };
             let Ok(mut stream) = connection.open_uni() else { return };
             // The first one says how busy the machine is with other things: the client may be about to decide whom to ask for what.

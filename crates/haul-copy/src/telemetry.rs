@@ -12,6 +12,7 @@ use haul_units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::MachineReport;
+use crate::parts::Told;
 use crate::processor::Demand;
 
 /// How often the server reports.
@@ -74,6 +75,9 @@ pub struct ServerReport {
     pub learned: Option<SavedPath>,
     /// How its machine does; none from a server that does not tell.
     pub machine: Option<MachineReport>,
+    /// When its part of the copy was done; in the last report, where all went well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) moments: Option<Told>,
 }
 
 /// What the client knows of the path and of the other side.
@@ -171,7 +175,7 @@ mod tests {
         for rtt_us in [1, 2] {
             let path = PathReport { rtt_us, ..PathReport::default() };
             let demand = Demand { wanted: 0.5, waited: 0.1, taken: 0.75 };
-            assert!(ServerReport { path, demand, learned: None, machine: None }.write_to(&mut bytes));
+            assert!(ServerReport { path, demand, ..ServerReport::default() }.write_to(&mut bytes));
         }
         let latest = Mutex::new(None);
         follow(&bytes[..], &latest);
@@ -181,6 +185,25 @@ mod tests {
         follow(&b"{\"busiest\":0.25,\"waited\":0.125}\n"[..], &latest);
         let report = latest.lock().unwrap().expect("a report");
         assert_eq!(report.demand, Demand { wanted: 0.25, waited: 0.125, taken: 0.0 });
+    }
+
+    #[test]
+    fn the_far_sides_moments_come_with_its_last_report_and_from_an_older_one_never() {
+        let latest = Mutex::new(None);
+        let moments = Some(Told { first_us: Some(3), written_us: Some(2), sync_us: 1, ..Told::default() });
+        let mut bytes = Vec::new();
+        for moments in [None, moments] {
+            assert!(ServerReport { moments, ..ServerReport::default() }.write_to(&mut bytes));
+        }
+        follow(&bytes[..], &latest);
+        assert_eq!(latest.lock().unwrap().and_then(|report: ServerReport| report.moments), moments);
+        let before = String::from_utf8(bytes).expect("text");
+        assert!(!before.lines().next().expect("a report").contains("moments"), "older ones are told what they know: {before}");
+        follow(&b"{\"moments\":{\"first_us\":7,\"of_a_later_version\":1}}\n"[..], &latest);
+        let told = latest.lock().unwrap().and_then(|report: ServerReport| report.moments);
+        assert_eq!(told, Some(Told { first_us: Some(7), ..Told::default() }));
+        follow(&b"{\"busiest\":0.25}\n"[..], &latest);
+        assert_eq!(latest.lock().unwrap().and_then(|report: ServerReport| report.moments), None);
     }
 
     #[test]

@@ -315,30 +315,15 @@ impl<T: Transport> Asking<'_, '_, T> {
                 };
                 receive_or_look(session, incoming, store, job, |_| Ok(()))
             }
-            What::Pull { sources, in_order } => {
-                let tops = origins(session, store, &sources, &at)?;
+            What::Pull { ref sources, .. } | What::Ordered { ref sources } => {
+                let tops = origins(session, store, sources, &at)?;
                 let job = SendJob {
                     tops,
                     options,
-                    in_order,
+                    in_order: matches!(request.what, What::Pull { in_order: true, .. }),
                     is_client: false,
                     early: false,
-                    ordered: false,
-                    feed: None,
-                    filter,
-                    tells,
-                };
-                send(session, incoming, store, job, |_| Ok(()))
-            }
-            What::Ordered { sources } => {
-                let tops = origins(session, store, &sources, &at)?;
-                let job = SendJob {
-                    tops,
-                    options,
-                    in_order: false,
-                    is_client: false,
-                    early: false,
-                    ordered: true,
+                    ordered: matches!(request.what, What::Ordered { .. }),
                     feed: None,
                     filter,
                     tells,

@@ -74,7 +74,7 @@ pub use here::{pull, push, serve};
 pub use job::{
     Access, Changed, Delete, Destination, Export, Options, Ownership, PullJob, PushJob, Same, SourceSpec, Stream, Verify,
 };
-pub use observe::{Asked, Event, FileUnderWay, Observer, Silent, Wishes};
+pub use observe::{Asked, Commit, Event, FileUnderWay, Observer, Silent, Wishes};
 pub use order::{Customer, Delivery, OrderJob, Wish, order};
 pub use protocol::{Change, Would};
 pub use receive::limit_remembered;

@@ -114,6 +114,19 @@ pub enum Event<'a> {
     },
     /// The room at the destination, told by the receiver's side only: at the start, and when files have become durable.
     Room(Space),
+    /// The thread of the receiver's side that gives files their names begins with this.
+    Commit(Commit),
+}
+
+/// What becomes of files that are complete, a group of them at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Commit {
+    /// They are made durable, and read back where that is wanted.
+    Sync,
+    /// They get their names.
+    Rename,
+    /// They have them.
+    Done,
 }
 
 /// What a client asks for, in its own words: any bytes, as many as it likes to send.

@@ -33,7 +33,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use crate::clock::{self, POLL};
 use crate::job::{Options, Same, Stream};
 use crate::locks::lock;
-use crate::observe::{Event, Wishes};
+use crate::observe::{Commit, Event, Wishes};
 use crate::protocol::{FileEnd, Finished, Message, Progress, ROOT, Would};
 use crate::report::{ReadBack, Report, Waits};
 use crate::session::{Incoming, Session};
@@ -332,8 +332,10 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         self.remove_surplus()?;
         self.tell_would()?;
         let mut waits = *lock(&self.waits);
+        self.session.observer.event(Event::Commit(Commit::Sync));
         // Before the directories get their modes: one may forbid to open it.
         clock::timed(&mut waits.sync, || self.tree.sync()).map_err(|error| self.broken(error))?;
+        self.session.observer.event(Event::Commit(Commit::Done));
         for (path, why) in self.tree.finish_directories(false) {
             self.problem(path, why)?;
         }

@@ -152,6 +152,7 @@ impl FarSide {
             tcp,
             channel: channel.is_some(),
             meets: hello.meets && channel.is_some(),
+            start_us: None,
         };
         if let Some(channel) = channel.as_ref().filter(|_| hello.meets) {
             relay::attend(&endpoint, channel.clone(), over.clone());

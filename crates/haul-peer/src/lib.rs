@@ -138,7 +138,7 @@ pub use parting::wait_for;
 pub use ports::{PortRange, PortRangeError};
 pub use programs::Program;
 pub use reach::{
-    Connected, Connector, Host, KEEP_ALIVE, Lifeline, Listener, Lost, ReachError, Unanswered, is_heard, own_address, race,
+    Connected, Connector, Host, KEEP_ALIVE, Lifeline, Listener, Login, Lost, ReachError, Unanswered, is_heard, own_address, race,
 };
 pub use relay::{Grant, PROTOCOL as RELAY_PROTOCOL, RelayAsk, RelayReply};
 pub use rule::Rule;

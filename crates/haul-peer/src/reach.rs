@@ -99,6 +99,8 @@ pub struct Connected {
     pub connection: Connection,
     /// Advice on the systems of both sides.
     pub advice: Vec<String>,
+    /// When ssh had logged in, where it had to.
+    pub login: Option<Login>,
     endpoint: Endpoint,
     ssh: Option<Arc<Mutex<SshSession>>>,
     /// Tells of outages.
@@ -111,6 +113,15 @@ pub struct Connected {
     key_refused: Option<(DaemonHost, Fingerprint)>,
     /// Somebody looks for another way where UDP falls silent.
     watched: Option<Watched>,
+}
+
+/// A login that is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Login {
+    /// ssh had brought the far side's answer.
+    pub answered: Instant,
+    /// What the far side took from its start to that, in its own words; none from one that does not say.
+    pub far_start: Option<Duration>,
 }
 
 impl Connected {
@@ -287,6 +298,7 @@ impl Connector {
         Ok(Connected {
             connection,
             advice,
+            login: None,
             endpoint,
             ssh: None,
             outages: None,

@@ -112,7 +112,7 @@ fn settings(kwargs: &Bound<'_, PyDict>) -> PyResult<(Copier, Option<Fingerprint>
     let reconnect = kwargs.get_item("reconnect")?.map_or(Ok(Duration::ZERO), |value| settings::seconds("reconnect", &value))?;
     let retries = given(kwargs, "retries")?.unwrap_or(0);
     let packs = choices::packs(kwargs)?;
-    Ok((Copier { connector, limit, reconnect, retries, packs, hear_ssh: false }, key, said))
+    Ok((Copier { connector, limit, reconnect, retries, packs, hear_ssh: false, traces: false }, key, said))
 }
 
 /// One copy a host, in their order; the first that fails ends it.

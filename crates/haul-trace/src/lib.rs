@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! lines of JSON --Trace::read--> connections, each with its samples --+--> Connection::summary   one line for people
-//!                                                                     +--> Connection::figure    rate, delay, bytes, loss, phases over time
+//!                                                                     +--> Connection::figure    rate, delay, bytes, loss, phases over time; figure_of_copy: the parts of a copy too
 //!                                                                     +--> Trace::qlog           for tools that read QUIC's logs
 //! ```
 //! It reads no clock and no file: lines come from whoever has them.
@@ -18,10 +18,12 @@
 
 mod by_path;
 mod figure;
+mod of_copy;
 mod qlog;
 mod read;
 mod summary;
 
 pub use haul_plot::{Figure, PlotError};
+pub use of_copy::Part;
 pub use read::{Connection, Event, PathSample, Sample, Trace, TraceError};
 pub use summary::Summary;

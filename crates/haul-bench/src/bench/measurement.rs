@@ -45,6 +45,9 @@ pub struct Measurement {
     pub receiver: Usage,
     /// How the tool was set up: command lines and buffers, for people.
     pub settings: String,
+    /// Where the time went, in seconds by the names of `haul cp --trace`; empty where the tool does not tell.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts_s: BTreeMap<String, f64>,
 }
 
 /// How a turn ended.

@@ -47,11 +47,25 @@ pub fn row_text(results: &RowResults) -> String {
         };
         let note = if candidate.elsewhere.is_some() { format!("  (on {path})") } else { String::new() };
         let _ = writeln!(text, "  {:<28}{line}{note}", candidate.tool.title());
+        text += &parts_line(&turns);
     }
     for verdict in results.verdicts() {
         let _ = writeln!(text, "  {verdict}");
     }
     text
+}
+
+/// Where the time of a tool's turns went, in the mean, the longest part first.
+fn parts_line(turns: &[&Measurement]) -> String {
+    let told: Vec<_> = turns.iter().map(|turn| &turn.parts_s).filter(|parts| !parts.is_empty()).collect();
+    let mut sums = BTreeMap::<&str, f64>::new();
+    for (part, seconds) in told.iter().flat_map(|parts| parts.iter()).filter(|(part, _)| *part != "total") {
+        *sums.entry(part).or_default() += seconds / told.len() as f64;
+    }
+    let mut parts: Vec<_> = sums.into_iter().filter(|(_, seconds)| *seconds >= 0.005).collect();
+    parts.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    let words: Vec<_> = parts.iter().map(|(part, seconds)| format!("{part} {seconds:.2}")).collect();
+    if words.is_empty() { String::new() } else { format!("    of it {} s\n", words.join(", ")) }
 }
 
 /// The figures of a tool over its turns.
@@ -258,6 +272,7 @@ mod tests {
             sender: usage,
             receiver: usage,
             settings: "as it is".to_owned(),
+            parts_s: BTreeMap::new(),
         }
     }
 
@@ -318,6 +333,22 @@ mod tests {
         let fields = csv.lines().next().map(|line| line.split(',').count());
         let unquoted = csv.lines().nth(1).map(|line| line.replace(", ", " ").split(',').count());
         assert_eq!(fields, unquoted, "{csv}");
+    }
+
+    #[test]
+    fn a_row_keeps_where_the_time_went() {
+        let mut results = results();
+        let parts = |login: f64| [("login", login), ("bulk", 0.8), ("rename", 0.0), ("total", login + 0.8)];
+        for (turn, login) in [(0, 1.5), (3, 1.7)] {
+            let parts_s = parts(login).map(|(part, seconds)| (part.to_owned(), seconds));
+            results.rows[0].measurements[turn].parts_s = BTreeMap::from(parts_s);
+        }
+        let text = text(&results);
+        assert!(text.contains("\n    of it login 1.60, bulk 0.80 s\n"), "{text}");
+        assert_eq!(text.matches("of it").count(), 1, "who does not tell has none: {text}");
+        let json = serde_json::to_string(&results).expect("plain");
+        assert_eq!(json.matches("parts_s").count(), 2);
+        assert_eq!(serde_json::from_str::<Results>(&json).ok(), Some(results));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Measuring a grid, turn by turn.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use haul_lab::{Side, WanSpec};
@@ -57,7 +58,7 @@ fn one(cell: &Cell, sites: &dyn Sites, programs: &Programs, observer: &dyn Obser
 }
 
 fn figures(cell: &Cell, measured: Measured) -> Measurement {
-    let Measured { series, time, bytes, gave_up, sender, receiver, settings } = measured;
+    let Measured { series, time, bytes, gave_up, sender, receiver, settings, parts_s } = measured;
     let in_memory = !matches!(cell.work, Work::Files { .. });
     let window = cell.path.rtt().max(SHORTEST_WINDOW);
     let startup = cell.path.limit().and_then(|limit| series.time_to(limit.scaled(STARTED), window));
@@ -75,6 +76,7 @@ fn figures(cell: &Cell, measured: Measured) -> Measurement {
         sender,
         receiver,
         settings,
+        parts_s,
     }
 }
 
@@ -93,6 +95,7 @@ fn without_figures(cell: &Cell, outcome: Outcome) -> Measurement {
         sender: Usage::default(),
         receiver: Usage::default(),
         settings: String::new(),
+        parts_s: BTreeMap::new(),
     }
 }
 

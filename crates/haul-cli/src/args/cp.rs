@@ -140,6 +140,9 @@ pub struct CpArgs {
     /// Say more; twice, and ssh says more too
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
+    /// Say at the end where the time went: login, start-up, bulk, last block and so on. To a file too: the parts where OUT ends in .json; what this side's connection did, with the parts, as a picture in .svg or .png; a log of it in .qlog
+    #[arg(long, value_name = "OUT", num_args = 0..=1, require_equals = true, value_hint = clap::ValueHint::FilePath)]
+    pub trace: Option<Option<PathBuf>>,
     /// Print events as lines of JSON on standard output
     #[arg(long)]
     pub json: bool,

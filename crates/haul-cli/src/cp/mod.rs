@@ -9,6 +9,7 @@ mod failure;
 mod hooks;
 mod interrupted;
 mod records;
+mod traced;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,13 +19,16 @@ use std::time::{Duration, Instant};
 use haul::ControllerChoice;
 use haul_config::CommandLine;
 use haul_copy::told::{Outcome, one_path_line, path_line, summary};
-use haul_copy::{Copied, Copier, CopyControl, CopyWatch, Job, NotCopied, PathProbe, Plan, PlanError, Standard, Tally, roots};
+use haul_copy::{
+    Copied, Copier, CopyControl, CopyWatch, Job, NotCopied, Parts, PathProbe, Plan, PlanError, Standard, Tally, roots,
+};
 use haul_files::{Change, Destination, Event, Filter, Observer, Report, SourceSpec, Wishes};
 use haul_peer::{Again, DaemonHost, Host, OperandError};
 use serde_json::json;
 
 use self::connector::connector;
 use self::records::{Records, chosen};
+use self::traced::Traced;
 use crate::args::{CpArgs, VerifyArg};
 use crate::exit::{Exit, Failure, by_command};
 use crate::output::{self, Style, Ticker, Watched};
@@ -72,6 +76,7 @@ pub fn run(args: &CpArgs, line: &CommandLine) -> Result<Exit, Failure> {
     if args.looks_only() && (plan.writes_stdout() || plan.reads_stdin()) {
         return Err(Failure::new("what comes from standard input, or goes to standard output, has no dry run"));
     }
+    let traced = Traced::start(args)?;
     interrupt::watch_connecting();
     let style = match Style::choose(args.quiet, args.json) {
         // What is printed line by line is the result; and a bar would stand in the middle of what goes to standard output.
@@ -81,7 +86,7 @@ pub fn run(args: &CpArgs, line: &CommandLine) -> Result<Exit, Failure> {
     if style == Style::Json {
         output::print_event(&start_event(args));
     }
-    let mut copy = Copy::new(args, line, style, records, matches!(plan, Plan::Push { .. }))?;
+    let mut copy = Copy { traced, ..Copy::new(args, line, style, records, matches!(plan, Plan::Push { .. }))? };
     // Without it nobody can tell it anything, and it copies all the same.
     let socket = orders::take(copy.shown.control.clone());
     let exit = copy.all(plan, &filter);
@@ -124,6 +129,8 @@ struct Copy<'a> {
     failures: Vec<Failure>,
     /// Advice on the systems of both sides.
     advice: Vec<String>,
+    /// Where the time went, if that is asked for.
+    traced: Option<Traced>,
 }
 
 impl<'a> Copy<'a> {
@@ -150,6 +157,7 @@ impl<'a> Copy<'a> {
             outcome: Outcome { is_dry: args.looks_only(), ..Outcome::default() },
             failures: Vec::new(),
             advice: Vec::new(),
+            traced: None,
         })
     }
 
@@ -199,7 +207,11 @@ impl<'a> Copy<'a> {
             NotCopied::Copy(error) => failure::explain(host, &error, no_resume),
             broken => failure::resumable(format!("{host}: {broken}"), no_resume),
         });
-        let Copied { report, path, paths, verdict, carried, mut advice } = copied.map_err(Ended::Failed)?;
+        let Copied { report, path, paths, verdict, carried, mut advice, parts } = copied.map_err(Ended::Failed)?;
+        if let (Some(parts), Some(traced)) = (parts, &mut self.traced) {
+            traced.copied(begun, parts);
+            self.outcome.parts.get_or_insert_default().add(&parts);
+        }
         self.advice.append(&mut advice);
         (self.outcome.verdict, self.outcome.path, self.outcome.paths) = (verdict, path, paths);
         self.outcome.carried = Some(carried);
@@ -225,7 +237,8 @@ impl<'a> Copy<'a> {
 
     /// Writes what is to be kept of the copy; what cannot be written is not said to be done.
     fn keep_records(&mut self, exit: Exit) -> Exit {
-        match self.shown.records.close(&self.outcome.report, self.args.manifest_hash.into(), exit) {
+        let traced = self.traced.as_ref().filter(|_| exit != Exit::Failed).map_or(Ok(()), Traced::write);
+        match self.shown.records.close(&self.outcome, self.args.manifest_hash.into(), exit).and(traced) {
             Ok(()) => exit,
             Err(failure) => {
                 output::print_failure(&failure);
@@ -267,6 +280,7 @@ impl<'a> Copy<'a> {
         if self.args.verbose > 0 || self.outcome.wants_advice() {
             self.advice.iter().for_each(|advice| output::print_hint(advice));
         }
+        self.outcome.parts.iter().flat_map(Parts::lines).for_each(|line| output::print_line(&line));
         output::print_not_copied(self.outcome.report.problem_count);
     }
 }
@@ -364,6 +378,7 @@ fn copier(args: &CpArgs) -> Result<Copier, Failure> {
         retries: args.retries,
         packs: args.packs.is_some(),
         hear_ssh: args.verbose > 1,
+        traces: args.trace.is_some(),
     })
 }
 

@@ -4,8 +4,9 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use haul_copy::{CopyLog, Manifest, Sum};
-use haul_files::{Chosen, Event, Report};
+use haul_copy::told::Outcome;
+use haul_copy::{CopyLog, Manifest, Parts, Sum};
+use haul_files::{Chosen, Event};
 
 use crate::args::CpArgs;
 use crate::exit::{Exit, Failure, chain};
@@ -40,12 +41,14 @@ impl Records {
     }
 
     /// Writes the rest.
-    pub fn close(&self, report: &Report, sum: Sum, exit: Exit) -> Result<(), Failure> {
+    pub fn close(&self, outcome: &Outcome, sum: Sum, exit: Exit) -> Result<(), Failure> {
+        let report = &outcome.report;
         let written = match &self.manifest {
             Some(manifest) if !matches!(exit, Exit::Failed | Exit::Interrupted) => manifest.write(sum, &report.problems),
             _ => Ok(()),
         };
         if let Some(log) = &self.log {
+            outcome.parts.iter().flat_map(Parts::lines).for_each(|line| log.say(&line));
             log.say(&format!(
                 "end: exit status {}; {} files, {} bytes, {} skipped, {} deleted, {} problems",
                 exit.code(),

@@ -30,7 +30,7 @@ use haul_tunnel::{program, proxy};
 use crate::args::RemoteArgs;
 use crate::exit::{Exit, Failure, SAME_VERSION};
 use crate::output::ProxyReport;
-use crate::{config, logging, perf, system};
+use crate::{clock, config, logging, perf, system};
 
 /// What still hangs when everything has been told to end gets this long.
 const LAST: Duration = Duration::from_secs(1);
@@ -60,7 +60,10 @@ pub fn run(args: &RemoteArgs) -> Result<Exit, Failure> {
         Err(failure) => Err(failure.clone()),
     };
     let (far, answer) = match prepared {
-        Ok((far, hello)) => (Some(far), RemoteAnswer::Ready(hello)),
+        Ok((far, hello)) => {
+            let start_us = u64::try_from(clock::since_begin().as_micros()).ok();
+            (Some(far), RemoteAnswer::Ready(RemoteHello { start_us, ..hello }))
+        }
         Err(Failure { message, hint }) => {
             // A person who has logged in reads this.
             let _ = writeln!(io::stderr(), "haul remote: {message}");

@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
+use super::ssh;
 use super::support::{Bench, Daemon, noise};
 
 #[test]
@@ -56,4 +57,64 @@ fn what_is_no_trace_is_named() {
     }
     let shown = bench.haul(["trace", "one"]).expect(0);
     assert!(!shown.text().contains('\u{1b}'), "what a terminal would obey is not printed");
+}
+
+/// The last event of `--json`.
+fn summary(stdout: &[u8]) -> Value {
+    let text = String::from_utf8_lossy(stdout);
+    let last = text.lines().last().unwrap_or_default();
+    let summary: Value = serde_json::from_str(last).unwrap();
+    assert_eq!(summary["event"], "summary", "{text}");
+    summary
+}
+
+#[test]
+fn the_parts_of_a_copy_sum_up_to_the_whole_and_the_far_side_tells_its_own() {
+    let bench = ssh::bench();
+    bench.file("file", 3_000_000);
+    for (from, to) in [("file", "far:there"), ("far:there", "back")] {
+        let run = ssh::cp(&bench, &["--trace=parts.json", "--json", from, to]).expect(0);
+        let summary = summary(&run.stdout);
+        let parts = summary["parts_s"].as_object().unwrap();
+        let of = |part: &str| parts[part].as_f64().unwrap();
+        let sum: f64 = parts.iter().filter(|(part, _)| *part != "total").filter_map(|(_, s)| s.as_f64()).sum();
+        assert!((sum - of("total")).abs() < 1e-6, "{parts:?}");
+        assert!(of("total") >= summary["elapsed_s"].as_f64().unwrap(), "the engine's time is a part of it: {summary}");
+        // What the far side alone knows: how long it took to start, and where it receives what it did with the file.
+        for part in ["login", "far_start", "hello", "last_block", "rename"] {
+            assert!(of(part) > 0.0, "{part} from {from}: {parts:?}");
+        }
+        let written: Value = serde_json::from_str(&fs::read_to_string(bench.path("parts.json")).unwrap()).unwrap();
+        assert_eq!(written, summary["parts_s"]);
+    }
+    let untold = ssh::cp(&bench, &["--json", "file", "far:again"]).expect(0);
+    assert!(summary(&untold.stdout)["parts_s"].is_null(), "nobody has asked");
+}
+
+#[test]
+fn a_copys_parts_are_a_table_and_a_picture() {
+    let bench = ssh::bench();
+    bench.file("file", 3_000_000);
+    ssh::cp(&bench, &["--trace=copy.svg", "--log-file", "log", "file", "far:"]).expect(0).says(&[
+        "where the time went",
+        "login (ssh)",
+        "far side's start",
+        "last block",
+        "in all",
+    ]);
+    let log = fs::read_to_string(bench.path("log")).unwrap();
+    assert!(log.contains("login (ssh)") && log.contains("in all"), "{log}");
+    let picture = fs::read_to_string(bench.path("copy.svg")).unwrap();
+    for word in ["rate of the copy", "time since the command", "round trip"] {
+        assert!(picture.contains(word), "{word} is not in {picture}");
+    }
+    // A name is written where its part is long enough for it.
+    let names = ["login (ssh)", "far side's start", "handshake", "hello", "start-up", "last block"];
+    assert!(names.iter().any(|name| picture.contains(name)), "{picture}");
+    // Its file stands behind an equals sign, or it would be taken for a source.
+    ssh::cp(&bench, &["--trace", "file", "far:table"]).expect(0).says(&["where the time went"]);
+    ssh::cp(&bench, &["--trace=copy.gif", "file", "far:"]).expect(2).says(&["let it end in .svg or .png"]);
+    // What was not begun has no parts, and its error is the one that counts.
+    let run = ssh::cp(&bench, &["--trace=none.svg", "file", "far:none/of/these/there"]).expect(2);
+    assert!(!run.text().contains("where the time went") && !bench.path("none.svg").exists(), "{}", run.text());
 }

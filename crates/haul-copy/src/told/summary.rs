@@ -7,6 +7,7 @@ use haul_units::{BitRate, Bytes, Ratio, milliseconds};
 use serde_json::{Value, json};
 
 use crate::copier::Carried;
+use crate::parts::Parts;
 use crate::paths::OnePath;
 use crate::telemetry::PathReport;
 
@@ -28,6 +29,8 @@ pub struct Outcome {
     pub verdict: String,
     /// What carried the last copy.
     pub carried: Option<Carried>,
+    /// Where the time went, if that was looked at.
+    pub parts: Option<Parts>,
     /// Time until the connections were there: ssh's login, mostly. It is no part of `report.elapsed`.
     pub login: Duration,
     /// Nothing was done, only looked at.
@@ -86,6 +89,7 @@ impl Outcome {
             "files_read_back_uncached": self.report.read_back.uncached_files,
             "elapsed_s": self.report.elapsed.as_secs_f64(),
             "login_s": self.login.as_secs_f64(),
+            "parts_s": self.parts.as_ref().map(Parts::to_json),
             "rate_bps": self.rate().as_bps(),
             "verdict": self.verdict,
             "carried_by": self.carried.as_ref().map(|carried| carried.by.to_string()),

@@ -152,7 +152,7 @@ unsafe fn start(request: &HaulCopyRequest) -> Outcome<Job> {
     connector.transport.rate_limit = limit;
     let watcher = Watcher::new(request.progress, request.problem, Given(request.context), connector.cancel.clone());
     let retries = u32::try_from(request.retries).unwrap_or(u32::MAX);
-    let copier = Copier { connector, limit, reconnect: Duration::ZERO, retries, packs: false, hear_ssh: false };
+    let copier = Copier { connector, limit, reconnect: Duration::ZERO, retries, packs: false, hear_ssh: false, traces: false };
     Job::start(host, copy, copier, watcher.of_dry_runs(request.would))
 }
 

@@ -13,7 +13,7 @@ use super::read_back::Sent;
 use crate::clock::{self, timed};
 use crate::journal::{PathKey, Record, Source};
 use crate::locks::lock;
-use crate::observe::Event;
+use crate::observe::{Commit, Event};
 use crate::protocol::{Message, PACES, Progress};
 use crate::report::Waits;
 use crate::store::{Attributes, Placed, Stage as _, Store, StoreError};
@@ -134,15 +134,20 @@ fn commit<T: Transport, S: Store>(
     if group.is_empty() {
         return Ok(());
     }
+    let observer = receiver.session.observer;
     let parts: Vec<u64> = group.iter().map(|ready| ready.part).collect();
+    observer.event(Event::Commit(Commit::Sync));
     timed(&mut waits.sync, || receiver.tree.stage.store.sync(&parts)).map_err(|error| receiver.broken(error))?;
+    observer.event(Event::Commit(Commit::Rename));
     let mut buffer = Vec::new();
     for mut ready in group.drain(..) {
         let pieces = std::mem::take(&mut ready.pieces);
         if !pieces.is_empty() {
+            observer.event(Event::Commit(Commit::Sync));
             let path = receiver.tree.display(ready.parent, &ready.name);
             let read = || receiver.read_back(&mut buffer, &path, ready.part, &ready.attributes, &pieces);
             let result = timed(&mut waits.sync, read);
+            observer.event(Event::Commit(Commit::Rename));
             if let Err(why) = result {
                 receiver.tree.stage.discard(ready.part);
                 receiver.problem(path, why)?;
@@ -186,12 +191,12 @@ fn commit<T: Transport, S: Store>(
         if !ready.kept {
             receiver.counts.files.fetch_add(1, Ordering::Relaxed);
         }
-        let observer = receiver.session.observer;
         if observer.wants_files() {
             let path = path_of(receiver.tree.display(ready.parent, &ready.name).0);
             observer.event(Event::FileFinished { path: &path, size: haul_units::Bytes(ready.size) });
         }
     }
+    observer.event(Event::Commit(Commit::Done));
     Ok(())
 }
 

@@ -7,6 +7,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use data_encoding::BASE64;
 use haul::{ClientConfig, Connection, ControllerChoice, Endpoint, Fingerprint, Identity, Opening, TransportConfig};
@@ -17,9 +18,10 @@ use super::logins::LoginsWay;
 use super::meeting::RelayWay;
 use super::watched::Watched;
 use super::ways::{SILENT, Ways};
-use super::{Connected, Connector, Judge, Listener, Lost, NO_ANSWER, ReachError, race, unanswered};
+use super::{Connected, Connector, Judge, Listener, Login, Lost, NO_ANSWER, ReachError, race, unanswered};
 use crate::bootstrap::Bootstrap;
 use crate::carriage::{Carriage, Carrying};
+use crate::clock;
 use crate::memory::SavedPath;
 use crate::operand::SshHost;
 use crate::ports::PortRange;
@@ -47,6 +49,7 @@ impl Connector {
             move || data.map_or_else(|| resolve(&ssh_names(&command, &given)), |data| resolve(&data))
         });
         let (ssh, remote) = self.log_in(&command, host, &self.hello(client, &opening))?;
+        let login = Login { answered: clock::now(), far_start: remote.start_us.map(Duration::from_micros) };
         let unclear = || SshError::Unclear { host: host.to_string() };
         let key: Fingerprint = remote.server.parse().map_err(|_| unclear())?;
         server.get_or_init(|| key);
@@ -91,6 +94,7 @@ impl Connector {
         Ok(Connected {
             connection,
             advice,
+            login: Some(login),
             endpoint,
             outages: None,
             ssh: Some(ssh),

@@ -165,6 +165,9 @@ pub struct RemoteHello {
     /// Whether it comes to meetings that it is told of there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub meets: bool,
+    /// What it took from its start to this answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_us: Option<u64>,
 }
 
 /// Why no answer was found.
@@ -276,6 +279,7 @@ mod tests {
             tcp: None,
             channel: false,
             meets: false,
+            start_us: None,
         })
     }
 

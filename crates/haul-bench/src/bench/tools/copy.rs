@@ -1,12 +1,13 @@
 //! Programs that copy files: from a disk in memory to itself, host a to host b, checked byte by byte.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use haul_lab::{Side, now};
 use haul_units::Bytes;
 use rustix::process::Signal;
 
-use super::disk::{DISK, run, shell};
+use super::disk::{DISK, PARTS, run, shell};
 use super::setup::{Bench, Measured, words};
 use super::{daemon, gridftp, ssh};
 use crate::bench::duel::MeasureError;
@@ -45,7 +46,8 @@ pub fn measure(bench: &Bench<'_>) -> Result<Measured, MeasureError> {
         helper(bench, "check", "arrived", files).map_err(MeasureError::Different)?;
     }
     let receiver = copier.server.end(Signal::TERM).map_or_else(|_| Usage::default(), |ended| ended.usage);
-    Ok(Measured { series, time, bytes, gave_up, sender: ended.usage, receiver, settings })
+    let parts_s = if bench.cell.tool.is_haul() && !gave_up { parts(bench).unwrap_or_default() } else { BTreeMap::new() };
+    Ok(Measured { series, time, bytes, gave_up, sender: ended.usage, receiver, settings, parts_s })
 }
 
 /// Copies once, so that the command knows the host the next time, and takes away what arrived.
@@ -102,6 +104,12 @@ fn watch(bench: &Bench<'_>, client: &mut Running, at_most: Duration) -> Result<(
             return Ok((client.end(Signal::TERM).map_err(failed)?, series));
         }
     }
+}
+
+/// Where the time went, as `haul cp` has written it.
+fn parts(bench: &Bench<'_>) -> Option<BTreeMap<String, f64>> {
+    let output = bench.site.command(Side::A, "cat".as_ref()).arg(PARTS).output().ok()?;
+    serde_json::from_slice(&output.stdout).ok()
 }
 
 /// What has crossed the WAN since, headers and repetitions and all: the most that can have arrived.

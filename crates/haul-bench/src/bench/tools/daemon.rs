@@ -2,7 +2,7 @@
 
 use haul_lab::Side;
 
-use super::disk::{Copier, DISK, shell, source};
+use super::disk::{Copier, DISK, PARTS, shell, source};
 use super::setup::Bench;
 use crate::bench::duel::{Listens, MeasureError, wait_until_listening};
 use crate::bench::plan::FileSet;
@@ -23,7 +23,7 @@ pub fn set_up(bench: &Bench<'_>, files: FileSet) -> Result<Copier, MeasureError>
     let mut server = Running::start(server).map_err(|error| MeasureError::Start { what: "haul serve", error })?;
     wait_until_listening(bench.site, &mut server, Listens::Udp(PORT))?;
     let mut client = bench.site.command(Side::A, "env".as_ref());
-    client.args(near.split(' ')).args([&haul, "cp"]);
+    client.args(near.split(' ')).args([&*haul, "cp", &format!("--trace={PARTS}")]);
     if files.count > 1 {
         client.arg("-r");
     }

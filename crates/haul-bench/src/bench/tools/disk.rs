@@ -14,6 +14,8 @@ use crate::bench::process::{Running, ScriptError};
 
 /// Where the disk is.
 pub const DISK: &str = "/run/netns/bench";
+/// Where `haul cp` writes where its time went.
+pub const PARTS: &str = "/run/netns/bench/parts.json";
 
 /// A server that is ready, and the command that copies `DISK/source/TOP` to `DISK/arrived/TOP`.
 pub struct Copier {

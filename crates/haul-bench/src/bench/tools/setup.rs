@@ -1,5 +1,6 @@
 //! What a tool is given to be measured by, and what is made of what it did.
 
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ pub struct Measured {
     pub receiver: Usage,
     /// What it was told.
     pub settings: String,
+    /// Where the time went, where it tells.
+    pub parts_s: BTreeMap<String, f64>,
 }
 
 impl Measured {
@@ -53,7 +56,7 @@ impl Measured {
         };
         let series = series.up_to(time);
         let (bytes, sender, receiver) = (series.total(), fought.client.usage, fought.server.usage);
-        Self { series, time, bytes, gave_up, sender, receiver, settings }
+        Self { series, time, bytes, gave_up, sender, receiver, settings, ..Self::default() }
     }
 }
 

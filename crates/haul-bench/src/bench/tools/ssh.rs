@@ -4,7 +4,7 @@ use std::process::Command;
 
 use haul_lab::Side;
 
-use super::disk::{Copier, DISK, shell, source};
+use super::disk::{Copier, DISK, PARTS, shell, source};
 use super::setup::Bench;
 use crate::bench::duel::{Listens, MeasureError, wait_until_listening};
 use crate::bench::files;
@@ -22,11 +22,12 @@ pub fn set_up(bench: &Bench<'_>, files: FileSet) -> Result<Copier, MeasureError>
         known_as: &format!("[{address}]:{PORT}"),
         server: &[
             format!("ListenAddress {address}"),
-            format!("SetEnv XDG_CONFIG_HOME={DISK}/far-config XDG_STATE_HOME={DISK}/far-state"),
+            // An empty home: what this machine's owner has a login do is in the time of no tool.
+            format!("SetEnv HOME={DISK}/far-home XDG_CONFIG_HOME={DISK}/far-config XDG_STATE_HOME={DISK}/far-state"),
         ],
         client: &[("far", format!("HostName {address}\nCiphers aes128-gcm@openssh.com"))],
     };
-    let script = format!("mkdir -p {DISK}/far-config {DISK}/far-state\n{}", sshd.script());
+    let script = format!("mkdir -p {DISK}/far-home {DISK}/far-config {DISK}/far-state\n{}", sshd.script());
     shell(bench, &script).map_err(|why| MeasureError::Script { who: "ssh-keygen", why })?;
     // It calls itself again for each session, by its full path.
     let sshd = bench.programs.find("sshd").unwrap_or_else(|| "/usr/sbin/sshd".into());
@@ -67,8 +68,9 @@ fn words(bench: &Bench<'_>, files: FileSet) -> Vec<String> {
                 Tool::HaulCpSsh => &["--transport", "ssh"],
                 _ => &[],
             };
+            let trace = format!("--trace={PARTS}");
             words(&[
-                &["env", &homes[0], &homes[1], &haul, "cp", "-F", &config, "--remote-haul", &haul],
+                &["env", &homes[0], &homes[1], &haul, "cp", "-F", &config, "--remote-haul", &haul, &trace],
                 how,
                 recursive,
                 &[&source, &far],
