@@ -72,7 +72,7 @@ static struct flow known_path(u32 calm_packets, u32 calm_lost)
 	return (struct flow){ .base_us = 100000, .calm_packets = calm_packets, .calm_lost = calm_lost, .threshold = TCP_INFINITE_SSTHRESH };
 }
 
-static const struct knobs USUAL = { .random_loss_max_ppm = 300000 };
+static const struct knobs USUAL = { .random_loss_max_ppm = 300000, .base_rtt_s = 30 };
 
 u32 haul_excess(u32 calm_packets, u32 calm_lost, u32 before_lost, u32 lost, u32 packets, u32 queue_us)
 {
@@ -98,6 +98,30 @@ u32 haul_after_rounds(u32 calm_packets, u32 calm_lost, u32 rounds)
 		fair_round(&f, &a, &USUAL);
 	}
 	return window_packets(&f);
+}
+
+/* Bytes a second at which aggressive sends where the path carries so many packets a second. */
+u64 haul_paced_at(u64 packets, u32 segment_bytes)
+{
+	struct flow f = { .law = LAW_AGGRESSIVE, .phase = PHASE_STEADY, .rate = (packets << RATE_SHIFT) / PPM, .base_us = 50000 };
+	struct ack a = { .segment_bytes = segment_bytes, .most = 1 << 20 };
+
+	set_pace(&f, &a, &USUAL);
+	return f.pacing;
+}
+
+/* The path's own loss of one that lost 20 of 100 in a round without a queue, after round-trip times that fall by a half of a millisecond each. */
+u32 haul_loss_after_base(u32 first_us, u32 last_us)
+{
+	struct flow f = { .threshold = TCP_INFINITE_SSTHRESH };
+	struct ack a = { .rtt_us = (s32)first_us, .now_us = first_us };
+
+	path_begin(&f, first_us, 0);
+	path_rtt(&f, &a, &USUAL);
+	path_round(&f, &a, 80, 20);
+	for (; (u32)a.rtt_us >= last_us; a.rtt_us -= 500)
+		path_rtt(&f, &a, &USUAL);
+	return path_loss_ppm(&f, &USUAL);
 }
 
 /* A subflow among others, the first of `count`: windows << WINDOW_SHIFT. */
