@@ -61,6 +61,7 @@ struct flow {
 	/* The path's own loss: of packets sent while no queue stood. */
 	u32 calm_packets;
 	u32 calm_lost;
+	u32 calm_row;     /* rounds without a queue or a reduction, one after the other */
 	u32 calm_base_us; /* the longest base by which one of them was taken for calm */
 	/* Start. */
 	u64 start_rate;

@@ -7,7 +7,7 @@
  *
  *   rate    windowed maximum of delivered / interval over 10 to 20 rounds       (BBR: draft-ietf-ccwg-bbr 5.5)
  *   base    windowed minimum of the round-trip time
- *   loss    lost / (lost + delivered) of the rounds in which no queue stood and that were no overload: random, not congestion
+ *   loss    lost / (lost + delivered) of rounds in which, as in those before, no queue stood, and that were no overload: random, not congestion
  */
 #ifndef HAUL_MODEL_H
 #define HAUL_MODEL_H
@@ -103,7 +103,9 @@ static __always_inline void path_round(struct flow *f, const struct ack *a, u32 
 	/* Loss in it is the path's own where it was no overload: the path has carried more before, or it now carries more than ever. */
 	below = f->rate_round * 32 <= f->rate_known * 31;
 	gain = f->phase == PHASE_START && f->rate_round > f->rate_known;
-	if (f->last_round_queue_us <= calm_us(base) && (below || gain) && !f->holding) {
+	/* A loss is told of up to a round later than the queue that it comes of: the round before has to have been calm too. */
+	f->calm_row = f->last_round_queue_us <= calm_us(base) && !f->holding ? f->calm_row + 1 : 0;
+	if (f->calm_row > 1 && (below || gain)) {
 		f->calm_packets += delivered + lost;
 		f->calm_lost += lost;
 		f->calm_base_us = (u32)max64(f->calm_base_us, base);

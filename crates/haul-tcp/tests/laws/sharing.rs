@@ -134,9 +134,17 @@ fn aggressive_paces_at_the_rate_of_the_path() {
 /// The queue of others goes away little by little, and with it what was learned while it stood.
 #[test]
 fn what_was_lost_in_a_queue_of_others_is_not_the_path_own_loss() {
-    assert!(shim::loss_after_base(100_000, 100_000) > 100_000, "20 of 100 are believed");
+    assert!(shim::loss_after_base(100_000, 100_000) > 100_000, "a fifth is believed");
     assert!(shim::loss_after_base(100_000, 99_000) > 100_000, "a millisecond is none");
     assert_eq!(shim::loss_after_base(100_000, 80_000), 0, "a fifth of it was the queue of others");
+}
+
+/// An overflow's losses are told of when its queue is gone.
+#[test]
+fn what_an_overflow_has_dropped_is_not_the_path_own_loss() {
+    assert!(shim::loss_after_rounds(40_000, 0, 0) > 100_000, "calm for two rounds");
+    assert_eq!(shim::loss_after_rounds(0, 40_000, 0), 0, "the round before had a queue");
+    assert_eq!(shim::loss_after_rounds(0, 0, 40_000), 0);
 }
 
 fn jain(outcomes: &[Outcome]) -> f64 {

@@ -110,7 +110,25 @@ u64 haul_paced_at(u64 packets, u32 segment_bytes)
 	return f.pacing;
 }
 
-/* The path's own loss of one that lost 20 of 100 in a round without a queue, after round-trip times that fall by a half of a millisecond each. */
+/* The path's own loss of one that lost 20 of 100 in the last of some rounds, whose queues are told. */
+u32 haul_loss_after_rounds(u32 first_us, u32 second_us, u32 last_us)
+{
+	u32 queues[] = { first_us, second_us, last_us };
+	struct flow f = { .threshold = TCP_INFINITE_SSTHRESH, .base_us = 100000 };
+	struct ack a = { };
+
+	for (u32 i = 0; i < 3; i++) {
+		f.round_began_us = a.now_us;
+		a.now_us += 100000;
+		f.round_min_us = 100000 + queues[i];
+		/* Each is the best so far. */
+		f.rate_known = 0;
+		path_round(&f, &a, 80, i == 2 ? 20 : 0);
+	}
+	return path_loss_ppm(&f, &USUAL);
+}
+
+/* The path's own loss of one that lost 30 of 150 in a round without a queue, after round-trip times that fall by a half of a millisecond each. */
 u32 haul_loss_after_base(u32 first_us, u32 last_us)
 {
 	struct flow f = { .threshold = TCP_INFINITE_SSTHRESH };
@@ -118,7 +136,8 @@ u32 haul_loss_after_base(u32 first_us, u32 last_us)
 
 	path_begin(&f, first_us, 0);
 	path_rtt(&f, &a, &USUAL);
-	path_round(&f, &a, 80, 20);
+	path_round(&f, &a, 80, 0);
+	path_round(&f, &a, 120, 30);
 	for (; (u32)a.rtt_us >= last_us; a.rtt_us -= 500)
 		path_rtt(&f, &a, &USUAL);
 	return path_loss_ppm(&f, &USUAL);
