@@ -131,6 +131,26 @@ fn aggressive_paces_at_the_rate_of_the_path() {
     assert!(pacing.abs_diff(wanted) <= wanted / 100, "{pacing}, not {wanted}");
 }
 
+/// Where all probe in the same round, each gets as much more as it has.
+#[test]
+fn aggressive_ones_probe_each_in_a_round_of_its_own() {
+    let flows = [1_000_000, 1_000_120, 1_000_241, 1_003_000, 1_025_000].map(shim::probes);
+    for (at, probes) in flows.iter().enumerate() {
+        let rounds: Vec<u32> = (0..64).filter(|round| probes >> round & 1 == 1).collect();
+        assert!(rounds.windows(2).all(|two| (4..=11).contains(&(two[1] - two[0]))), "{rounds:?}");
+        for other in &flows[at + 1..] {
+            let together = (probes & other).count_ones() as usize;
+            assert!(together * 2 <= rounds.len(), "{together} of {}", rounds.len());
+        }
+    }
+}
+
+#[test]
+fn aggressive_goes_by_the_last_round_when_the_path_is_full() {
+    assert_eq!(shim::rate_after_congestion(1_000, 800), 800);
+    assert_eq!(shim::rate_after_congestion(1_000, 0), 1_000, "no round has ended yet");
+}
+
 /// The queue of others goes away little by little, and with it what was learned while it stood.
 #[test]
 fn what_was_lost_in_a_queue_of_others_is_not_the_path_own_loss() {

@@ -110,6 +110,34 @@ u64 haul_paced_at(u64 packets, u32 segment_bytes)
 	return f.pacing;
 }
 
+/* In which of 64 rounds of 50 ms aggressive probes, the first of which ends at a time: a bit each. */
+u64 haul_probes(u64 first_us)
+{
+	struct flow f = { .law = LAW_AGGRESSIVE, .threshold = TCP_INFINITE_SSTHRESH };
+	struct ack a = { .now_us = first_us };
+	u64 probes = 0;
+
+	to_steady(&f, &a);
+	for (u32 i = 0; i < 64; i++, a.now_us += 50000) {
+		aggressive_round(&f, &a);
+		probes |= (u64)(f.phase == PHASE_PROBE) << i;
+	}
+	return probes;
+}
+
+/* What aggressive takes for the rate at congestion: of the best round of late and of the last one. */
+u64 haul_rate_after_congestion(u64 best, u64 last)
+{
+	struct flow f = { .law = LAW_AGGRESSIVE, .phase = PHASE_STEADY, .window = 100 << WINDOW_SHIFT, .base_us = 50000 };
+	struct ack a = { .most = 1 << 20 };
+
+	f.rate = best;
+	f.rate_before = best;
+	f.rate_round = last;
+	reduce(&f, &a, &USUAL);
+	return path_rate(&f);
+}
+
 /* The path's own loss of one that lost 20 of 100 in the last of some rounds, whose queues are told. */
 u32 haul_loss_after_rounds(u32 first_us, u32 second_us, u32 last_us)
 {
