@@ -136,7 +136,7 @@ fn aggressive_paces_at_the_rate_of_the_path() {
 fn aggressive_ones_probe_each_in_a_round_of_its_own() {
     let flows = [1_000_000, 1_000_120, 1_000_241, 1_003_000, 1_025_000].map(shim::probes);
     for (at, probes) in flows.iter().enumerate() {
-        let rounds: Vec<u32> = (0..64).filter(|round| probes >> round & 1 == 1).collect();
+        let rounds: Vec<u32> = (0..64).filter(|round| (probes >> round) & 1 == 1).collect();
         assert!(rounds.windows(2).all(|two| (4..=11).contains(&(two[1] - two[0]))), "{rounds:?}");
         for other in &flows[at + 1..] {
             let together = (probes & other).count_ones() as usize;
