@@ -17,7 +17,7 @@ enum law { LAW_FAIR, LAW_QUICKSTART, LAW_MODEST, LAW_AGGRESSIVE, LAW_FAST, LAW_H
 enum phase {
 	PHASE_START,   /* doubling each round trip */
 	PHASE_JUMP,    /* what was remembered of the peer is on its way, not yet acknowledged */
-	PHASE_DRAIN,   /* the queue of the start goes away */
+	PHASE_DRAIN,   /* the queue goes away: that of the start or of a probe; modest: any, so that the path is seen without */
 	PHASE_STEADY,
 	PHASE_PROBE,   /* aggressive: a quarter more for one round trip */
 };
@@ -45,6 +45,7 @@ struct flow {
 	u64 rtt_turned_us;/* when the older smallest round-trip time is dropped */
 	u32 base_us;
 	u32 base_next_us;
+	u32 met_round;    /* the last round with a round-trip time near the smallest */
 	u32 queue_us;     /* smoothed: round-trip time above the base */
 	u32 round_min_us;
 	u32 last_round_queue_us; /* the least of the round that ended */
@@ -60,10 +61,13 @@ struct flow {
 	/* The path's own loss: of packets sent while no queue stood. */
 	u32 calm_packets;
 	u32 calm_lost;
+	u32 calm_row;     /* rounds without a queue or a reduction, one after the other */
+	u32 calm_base_us; /* the longest base by which one of them was taken for calm */
 	/* Start. */
 	u64 start_rate;
 	u32 start_flat;   /* rounds that brought no more */
 	u32 threshold;    /* packets: the start ends there */
+	u64 kept;         /* modest: the window while the queue goes away, << WINDOW_SHIFT */
 	u32 rise;         /* fair: rounds since a start ended at a queue, while growth brings more; 0: it brings none */
 	u32 jump;         /* packets */
 	u32 jump_from;    /* delivered when it began */
@@ -77,7 +81,7 @@ struct flow {
 	u32 holding;
 	u32 congested;    /* the kernel told of a mark or of a local drop */
 	/* Laws with a window. */
-	u32 turn;         /* fair, modest: rounds with no queue; aggressive: place in the circle of gains; FAST: end of this update */
+	u32 turn;         /* fair, modest: rounds with no queue; aggressive: rounds until the next probe; FAST: end of this update */
 	u32 average_us;
 	u64 filtered;     /* Westwood */
 	/* Coupled laws. */

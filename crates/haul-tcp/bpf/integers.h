@@ -36,6 +36,9 @@ static __always_inline u64 less64(u64 a, u64 b) { return a > b ? a - b : 0; }
 /* part of x, in millionths. */
 static __always_inline u64 ppm_of(u64 x, u32 ppm) { return x * ppm / PPM; }
 
+/* The upper bits of x by Knuth's multiplicative hash (TAOCP 3, 6.4): of clocks that differ a little, numbers that have nothing in common. */
+static __always_inline u32 scattered(u64 x, u32 bits) { return (u32)x * 2654435761u >> (32 - bits); }
+
 /* Whether counter a is at b or behind it; both run over. */
 static __always_inline int reached(u32 a, u32 b) { return (s32)(a - b) >= 0; }
 

@@ -134,6 +134,9 @@ static __always_inline void begin(struct sock *sk, u32 law)
 		return;
 	if (t)
 		__sync_fetch_and_add(&t->begun, 1);
+	/* The window of one that only looks at the path is not what it has. */
+	if (f->law == LAW_MODEST && f->phase == PHASE_DRAIN)
+		tp->snd_cwnd = (u32)min64(f->kept >> WINDOW_SHIFT, tp->snd_cwnd_clamp);
 	/* The path of a connection that had another of these laws is known already. */
 	if (!f->rounds) {
 		path_begin(f, rtt_us, now_us());

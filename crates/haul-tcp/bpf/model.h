@@ -7,7 +7,7 @@
  *
  *   rate    windowed maximum of delivered / interval over 10 to 20 rounds       (BBR: draft-ietf-ccwg-bbr 5.5)
  *   base    windowed minimum of the round-trip time
- *   loss    lost / (lost + delivered) of the rounds in which no queue stood and that were no overload: random, not congestion
+ *   loss    lost / (lost + delivered) of rounds in which, as in those before, no queue stood, and that were no overload: random, not congestion
  */
 #ifndef HAUL_MODEL_H
 #define HAUL_MODEL_H
@@ -67,13 +67,15 @@ static __always_inline void path_rtt(struct flow *f, const struct ack *a, const 
 
 	if (a->rtt_us <= 0)
 		return;
-	/* The queue of others stood all the time, and what seemed calm was not: what it dropped is none of the path's own. */
-	if (rtt + calm_us(rtt) < path_base_us(f)) {
-		f->calm_packets = 0;
-		f->calm_lost = 0;
-	}
 	if (!f->base_next_us || rtt < f->base_next_us)
 		f->base_next_us = rtt;
+	/* The queue of others stood all the time, and what seemed calm was not: what it dropped is none of the path's own. It goes away little by little. */
+	base = path_base_us(f);
+	if (base + calm_us(base) < f->calm_base_us) {
+		f->calm_packets = 0;
+		f->calm_lost = 0;
+		f->calm_base_us = 0;
+	}
 	if (a->now_us - f->rtt_turned_us > (u64)k->base_rtt_s * 500000) {
 		f->base_us = f->base_next_us;
 		f->base_next_us = rtt;
@@ -83,6 +85,8 @@ static __always_inline void path_rtt(struct flow *f, const struct ack *a, const 
 		f->round_min_us = rtt;
 	f->round_samples++;
 	base = path_base_us(f);
+	if (rtt <= base + calm_us(base))
+		f->met_round = f->rounds;
 	/* A quarter of each acknowledgement's: some few of them, so that the queue of a tail drop is seen when its loss is. */
 	f->queue_us = (u32)((3 * (u64)f->queue_us + less64(rtt, base)) / 4);
 }
@@ -99,9 +103,12 @@ static __always_inline void path_round(struct flow *f, const struct ack *a, u32 
 	/* Loss in it is the path's own where it was no overload: the path has carried more before, or it now carries more than ever. */
 	below = f->rate_round * 32 <= f->rate_known * 31;
 	gain = f->phase == PHASE_START && f->rate_round > f->rate_known;
-	if (f->last_round_queue_us <= calm_us(base) && (below || gain) && !f->holding) {
+	/* A loss is told of up to a round later than the queue that it comes of: the round before has to have been calm too. */
+	f->calm_row = f->last_round_queue_us <= calm_us(base) && !f->holding ? f->calm_row + 1 : 0;
+	if (f->calm_row > 1 && (below || gain)) {
 		f->calm_packets += delivered + lost;
 		f->calm_lost += lost;
+		f->calm_base_us = (u32)max64(f->calm_base_us, base);
 		if (f->calm_packets > max64(CALM_PACKETS, (u64)CALM_ROUNDS * (delivered + lost))) {
 			f->calm_packets /= 2;
 			f->calm_lost /= 2;
@@ -112,6 +119,15 @@ static __always_inline void path_round(struct flow *f, const struct ack *a, u32 
 		f->rate_before = f->rate;
 		f->rate = 0;
 	}
+}
+
+/* Aggressive, at congestion: what came before more was on the way than fits is no measure of what comes now. */
+static __always_inline void path_forget_rate(struct flow *f)
+{
+	if (!f->rate_round)
+		return;
+	f->rate = f->rate_round;
+	f->rate_before = 0;
 }
 
 /* Takes an acknowledgement in; whether it ended a round. */

@@ -9,9 +9,10 @@
  *   fair       x2 a round             CUBIC's growth                               x0.7, as CUBIC; not below 0.95 BDP where x0.8 allows it
  *   quickstart what was remembered,   as fair                                      as fair; in the jump half of what came through
  *              then as fair
- *   modest     x1.5 a round           a queue of max(3 ms, base/16), no sawtooth   x0.75
- *   aggressive x2 a round             2 BDP, paced at the rate; 5/4 of it one      window 1 BDP for a round, no probe
- *                                     round in eight
+ *   modest     x1.5 a round           a queue of 3 ms, longer the slower it is,    x0.75
+ *                                     no sawtooth; now and then a round without
+ *   aggressive x2 a round             2 BDP, paced at the rate; 5/4 of it one      window 1 BDP for a round, no probe; the rate is that
+ *                                     round in eight or so                         of the last round
  */
 #ifndef HAUL_MODES_H
 #define HAUL_MODES_H
@@ -25,8 +26,11 @@
 #define SLACK_PACKETS 16u
 /* Rounds without a quarter more: the path is full (BBR: draft-ietf-ccwg-bbr 5.3.1.2). */
 #define FLAT_ROUNDS 3
-/* Aggressive: a probe, a drain, then six rounds at the rate (BBR's circle of gains). */
+/* Aggressive: a probe, a drain, then six rounds at the rate (BBR's circle of gains), in the mean: 2 + 2^3 of them at most. */
 #define CIRCLE 8
+#define CIRCLE_BITS 3
+/* Modest: two round trips of a hundred at most go into seeing the path without a queue. */
+#define LOOK_ROUNDS 100
 /* Fair: rounds of an eighth more each until it is looked whether they brought an eighth in all: x1.42 brings that to whoever has less than two thirds of the path. */
 #define RISE_ROUNDS 3
 /* Rounds without a queue after a start: as many as a queue of one packet in eight takes to grow at CUBIC's slowest. */
@@ -52,13 +56,20 @@ static __always_inline u64 rate_pace(const struct flow *f, const struct ack *a, 
 {
 	u64 rate = path_rate(f) * PPM / (PPM - path_loss_ppm(f, k));
 
-	return (rate * a->segment_bytes >> RATE_SHIFT) * (PPM / 100) * gain;
+	/* Bytes a microsecond are too coarse a unit to round to: one is 8 Mbit/s. A hundredth of a byte a second fits: 2^28 x 2^16 x 2^14. */
+	return (rate * a->segment_bytes * (PPM / 100) >> RATE_SHIFT) * gain;
 }
+
+/*
+ * Aggressive: rounds until the next probe. Flows of one path have rounds of one length; where all of them probe in the same one, each gets as much more as it has, and
+ * what they have stays as unlike as it was. So the round is one of chance (BBR begins its circle at one: draft-ietf-ccwg-bbr 5.3.3).
+ */
+static __always_inline u32 next_probe(const struct ack *a) { return CIRCLE / 2 - 1 + scattered(a->now_us, CIRCLE_BITS); }
 
 static __always_inline void to_steady(struct flow *f, const struct ack *a)
 {
 	f->phase = f->law == LAW_AGGRESSIVE ? PHASE_DRAIN : PHASE_STEADY;
-	f->turn = 0;
+	f->turn = f->law == LAW_AGGRESSIVE ? next_probe(a) : 0;
 	/* After a time-out to the window before it, else upwards from here. */
 	f->wmax = f->threshold < TCP_INFINITE_SSTHRESH ? max64(f->wlast, f->window) : f->window;
 	f->threshold = TCP_INFINITE_SSTHRESH;
@@ -115,7 +126,12 @@ static __always_inline void reduce(struct flow *f, const struct ack *a, const st
 	if (f->law == LAW_AGGRESSIVE) {
 		if (f->phase == PHASE_START)
 			to_steady(f, a);
+		path_forget_rate(f);
 		f->phase = PHASE_DRAIN;
+		return;
+	}
+	if (f->law == LAW_MODEST && f->phase == PHASE_DRAIN) {
+		f->kept = f->kept * 3 / 4;
 		return;
 	}
 	if (f->phase == PHASE_START) {
@@ -134,6 +150,44 @@ static __always_inline void reduce(struct flow *f, const struct ack *a, const st
 }
 
 /*
+ * The queue that modest wants: 3 ms at 100 Mbit/s, and longer the slower the flow is, by the square root. All flows of a bottleneck see the same queue, so those that are
+ * content with it are equally fast; one that all want alike leaves shares as they are (haul-cc/src/lfn/law/share.rs, where its sources are). Not shorter than what would be
+ * taken for none, nor longer than what a start leaves.
+ */
+static __always_inline u64 modest_wanted_us(const struct flow *f, const struct ack *a, const struct knobs *k, u64 base_us, u64 queue_us)
+{
+	u64 bytes = max64((u64)window_packets(f) * a->segment_bytes, 1);
+	/* 100 Mbit/s are 12.5 bytes a microsecond; << 20, its root << 10. */
+	u64 slower = min64((base_us + queue_us) * 25 * (1 << 19) / bytes, 0xffffffff);
+
+	return clamp64((u64)k->modest_queue_us * square_root((u32)slower) >> 10, max64(base_us / 32, 1000), max64(base_us / 4, 1));
+}
+
+/*
+ * Modest, where no round-trip time near the smallest was seen for long: four packets for a round, and then the window as it was. Who came later has the queue of those before it
+ * in its smallest round-trip time, wants its own on top of that, and would take all that they have; and whoever is alone would take its own queue for the path when
+ * that of the time before is forgotten. One that has more than the queue's part empties it, all see that, and from then on they look at the same time.
+ */
+static __always_inline int modest_looks(struct flow *f, const struct knobs *k)
+{
+	u64 rounds = f->rounds - f->met_round;
+
+	if (f->phase == PHASE_DRAIN) {
+		f->window = f->kept;
+		f->phase = PHASE_STEADY;
+		f->met_round = f->rounds;
+		return 1;
+	}
+	/* Three times while the smallest is kept. */
+	if (f->holding || (rounds < LOOK_ROUNDS && rounds * path_base_us(f) * 3 < (u64)k->base_rtt_s * PPM))
+		return 0;
+	f->kept = f->window;
+	f->window = (u64)LEAST_PACKETS << WINDOW_SHIFT;
+	f->phase = PHASE_DRAIN;
+	return 1;
+}
+
+/*
  * Modest, once a round: half way to the window at which the wanted queue stands.
  *
  *   w = w/2 + w/2 (base + wanted) / (base + queue)         (the step of FAST TCP, with a queue in time for one in packets)
@@ -142,9 +196,11 @@ static __always_inline void reduce(struct flow *f, const struct ack *a, const st
  */
 static __always_inline void modest_round(struct flow *f, const struct ack *a, const struct knobs *k)
 {
-	u64 base = path_base_us(f), wanted = max64(min64(k->modest_queue_us, base / 4), base / 16);
-	u64 queue = f->last_round_queue_us, next;
+	u64 base = path_base_us(f), queue = f->last_round_queue_us;
+	u64 wanted = modest_wanted_us(f, a, k, base, queue), next;
 
+	if (modest_looks(f, k))
+		return;
 	next = f->window / 2 + f->window / 2 * (base + wanted) / max64(base + queue, 1);
 	if (queue * 2 < wanted && !f->holding) {
 		u32 step = 64 >> min64(f->turn / 2, 4);
@@ -206,7 +262,7 @@ static __always_inline void fair_round(struct flow *f, const struct ack *a, cons
 }
 
 /* Aggressive, once a round: the circle of gains. */
-static __always_inline void aggressive_round(struct flow *f)
+static __always_inline void aggressive_round(struct flow *f, const struct ack *a)
 {
 	if (f->phase == PHASE_PROBE) {
 		f->phase = PHASE_DRAIN;
@@ -214,8 +270,12 @@ static __always_inline void aggressive_round(struct flow *f)
 	}
 	if (f->phase == PHASE_DRAIN)
 		f->phase = PHASE_STEADY;
-	if (++f->turn % CIRCLE == 0 && !f->holding)
-		f->phase = PHASE_PROBE;
+	if (f->turn)
+		f->turn--;
+	if (f->turn || f->holding)
+		return;
+	f->turn = next_probe(a);
+	f->phase = PHASE_PROBE;
 }
 
 /* The jump went through, or time passed: go on from there. */
@@ -300,7 +360,7 @@ static __always_inline void modes_on_ack(struct flow *f, const struct ack *a, co
 		else if (round && f->law == LAW_MODEST)
 			modest_round(f, a, k);
 		else if (round && f->law == LAW_AGGRESSIVE)
-			aggressive_round(f);
+			aggressive_round(f, a);
 		else if (round && f->phase == PHASE_STEADY)
 			fair_round(f, a, k);
 		grow(f, a);
@@ -317,8 +377,11 @@ static __always_inline void modes_on_ack(struct flow *f, const struct ack *a, co
  */
 static __always_inline void modes_on_timeout(struct flow *f, u32 in_flight, u32 lost_total)
 {
-	u32 before = window_packets(f), calm = f->queue_us <= calm_us(path_base_us(f));
+	u32 before, calm = f->queue_us <= calm_us(path_base_us(f));
 
+	if (f->law == LAW_MODEST && f->phase == PHASE_DRAIN)
+		f->window = f->kept;
+	before = window_packets(f);
 	if (f->phase != PHASE_START)
 		f->threshold = (u32)max64(calm ? before : before * 7 / 10, LEAST_PACKETS);
 	f->wlast = f->window;

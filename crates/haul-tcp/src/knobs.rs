@@ -27,7 +27,7 @@ pub const KNOBS: [Knob; 6] = [
     // One packet of 1500 bytes at 4 Mbit/s; below, timers are seen as queues.
     Knob {
         key: "modest-queue-us",
-        about: "modest: the queue that it keeps, in microseconds; a sixteenth of the round-trip time where that is more",
+        about: "modest: the queue that it keeps at 100 Mbit/s, in microseconds; longer the slower it is, by the square root",
         usual: 3_000,
         range: (100, 1_000_000),
     },

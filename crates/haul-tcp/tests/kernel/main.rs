@@ -7,6 +7,7 @@ mod buffers;
 mod chance;
 mod line;
 mod load;
+mod modes;
 mod named;
 mod objects;
 mod order;

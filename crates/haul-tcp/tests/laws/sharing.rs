@@ -85,6 +85,88 @@ fn a_later_fair_catches_up() {
     }
 }
 
+/// Their pacing is as fine as their rates, and they do not probe all at once: beside each other, who came first keeps nothing but what chance gives.
+#[test]
+fn aggressive_ones_share_alike() {
+    for (flows, least) in [(2, 0.95), (4, 0.75)] {
+        let jains: Vec<f64> = (0..4).map(|turn| later_ones(Sender::Aggressive, flows, turn)).collect();
+        let mean = jains.iter().sum::<f64>() / jains.len() as f64;
+        assert!(mean > least, "{flows} flows: {mean:.3} of {jains:.3?}");
+    }
+}
+
+/// A later one has the queue of those before it for its path until all let it run empty at the same time.
+#[test]
+fn modest_ones_share_alike() {
+    for flows in [2, 4, 8] {
+        for turn in 0..2 {
+            let jain = later_ones(Sender::Modest, flows, turn);
+            assert!(jain > 0.9, "{flows} flows, {turn}: {jain:.3}");
+        }
+    }
+}
+
+/// Jain's index of those that come one after the other, at another rate and moment each turn.
+fn later_ones(sender: Sender, flows: usize, turn: u64) -> f64 {
+    let path = Path { rate_mbps: 48 + turn, rtt_ms: 50, seconds: 40, apart_ms: 400 + 150 * turn, ..PATH };
+    jain(&together(path, &vec![sender; flows]))
+}
+
+/// Its own queue is never taken for the path, however long it stands: after half a minute the smallest round-trip time is another one.
+#[test]
+fn modest_keeps_the_queue_short_for_minutes() {
+    let outcome = alone(Path { rate_mbps: 20, seconds: 240, ..PATH }, Sender::Modest);
+    assert!(outcome.share > 90.0 && outcome.queue < 25.0, "{outcome:?}");
+}
+
+/// Not by whole bytes a microsecond, of which one is 8 Mbit/s.
+#[test]
+fn aggressive_paces_at_the_rate_of_the_path() {
+    for packets in [10, 300, 1_000, 4_321, 80_000, 5_000_000] {
+        let (wanted, pacing) = (packets * 1_448, shim::paced_at(packets, 1_448));
+        assert!(pacing.abs_diff(wanted) <= wanted / 100, "{packets} packets a second: {pacing}, not {wanted}");
+    }
+    // A whole super-packet as one segment, as on a loopback.
+    let (wanted, pacing) = (1_000_000 * 65_483, shim::paced_at(1_000_000, 65_483));
+    assert!(pacing.abs_diff(wanted) <= wanted / 100, "{pacing}, not {wanted}");
+}
+
+/// Where all probe in the same round, each gets as much more as it has.
+#[test]
+fn aggressive_ones_probe_each_in_a_round_of_its_own() {
+    let flows = [1_000_000, 1_000_120, 1_000_241, 1_003_000, 1_025_000].map(shim::probes);
+    for (at, probes) in flows.iter().enumerate() {
+        let rounds: Vec<u32> = (0..64).filter(|round| (probes >> round) & 1 == 1).collect();
+        assert!(rounds.windows(2).all(|two| (4..=11).contains(&(two[1] - two[0]))), "{rounds:?}");
+        for other in &flows[at + 1..] {
+            let together = (probes & other).count_ones() as usize;
+            assert!(together * 2 <= rounds.len(), "{together} of {}", rounds.len());
+        }
+    }
+}
+
+#[test]
+fn aggressive_goes_by_the_last_round_when_the_path_is_full() {
+    assert_eq!(shim::rate_after_congestion(1_000, 800), 800);
+    assert_eq!(shim::rate_after_congestion(1_000, 0), 1_000, "no round has ended yet");
+}
+
+/// The queue of others goes away little by little, and with it what was learned while it stood.
+#[test]
+fn what_was_lost_in_a_queue_of_others_is_not_the_path_own_loss() {
+    assert!(shim::loss_after_base(100_000, 100_000) > 100_000, "a fifth is believed");
+    assert!(shim::loss_after_base(100_000, 99_000) > 100_000, "a millisecond is none");
+    assert_eq!(shim::loss_after_base(100_000, 80_000), 0, "a fifth of it was the queue of others");
+}
+
+/// An overflow's losses are told of when its queue is gone.
+#[test]
+fn what_an_overflow_has_dropped_is_not_the_path_own_loss() {
+    assert!(shim::loss_after_rounds(40_000, 0, 0) > 100_000, "calm for two rounds");
+    assert_eq!(shim::loss_after_rounds(0, 40_000, 0), 0, "the round before had a queue");
+    assert_eq!(shim::loss_after_rounds(0, 0, 40_000), 0);
+}
+
 fn jain(outcomes: &[Outcome]) -> f64 {
     let sum: f64 = outcomes.iter().map(|outcome| outcome.share).sum();
     let squares: f64 = outcomes.iter().map(|outcome| outcome.share.powi(2)).sum();

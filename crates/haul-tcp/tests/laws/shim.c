@@ -72,7 +72,7 @@ static struct flow known_path(u32 calm_packets, u32 calm_lost)
 	return (struct flow){ .base_us = 100000, .calm_packets = calm_packets, .calm_lost = calm_lost, .threshold = TCP_INFINITE_SSTHRESH };
 }
 
-static const struct knobs USUAL = { .random_loss_max_ppm = 300000 };
+static const struct knobs USUAL = { .random_loss_max_ppm = 300000, .base_rtt_s = 30 };
 
 u32 haul_excess(u32 calm_packets, u32 calm_lost, u32 before_lost, u32 lost, u32 packets, u32 queue_us)
 {
@@ -98,6 +98,77 @@ u32 haul_after_rounds(u32 calm_packets, u32 calm_lost, u32 rounds)
 		fair_round(&f, &a, &USUAL);
 	}
 	return window_packets(&f);
+}
+
+/* Bytes a second at which aggressive sends where the path carries so many packets a second. */
+u64 haul_paced_at(u64 packets, u32 segment_bytes)
+{
+	struct flow f = { .law = LAW_AGGRESSIVE, .phase = PHASE_STEADY, .rate = (packets << RATE_SHIFT) / PPM, .base_us = 50000 };
+	struct ack a = { .segment_bytes = segment_bytes, .most = 1 << 20 };
+
+	set_pace(&f, &a, &USUAL);
+	return f.pacing;
+}
+
+/* In which of 64 rounds of 50 ms aggressive probes, the first of which ends at a time: a bit each. */
+u64 haul_probes(u64 first_us)
+{
+	struct flow f = { .law = LAW_AGGRESSIVE, .threshold = TCP_INFINITE_SSTHRESH };
+	struct ack a = { .now_us = first_us };
+	u64 probes = 0;
+
+	to_steady(&f, &a);
+	for (u32 i = 0; i < 64; i++, a.now_us += 50000) {
+		aggressive_round(&f, &a);
+		probes |= (u64)(f.phase == PHASE_PROBE) << i;
+	}
+	return probes;
+}
+
+/* What aggressive takes for the rate at congestion: of the best round of late and of the last one. */
+u64 haul_rate_after_congestion(u64 best, u64 last)
+{
+	struct flow f = { .law = LAW_AGGRESSIVE, .phase = PHASE_STEADY, .window = 100 << WINDOW_SHIFT, .base_us = 50000 };
+	struct ack a = { .most = 1 << 20 };
+
+	f.rate = best;
+	f.rate_before = best;
+	f.rate_round = last;
+	reduce(&f, &a, &USUAL);
+	return path_rate(&f);
+}
+
+/* The path's own loss of one that lost 20 of 100 in the last of some rounds, whose queues are told. */
+u32 haul_loss_after_rounds(u32 first_us, u32 second_us, u32 last_us)
+{
+	u32 queues[] = { first_us, second_us, last_us };
+	struct flow f = { .threshold = TCP_INFINITE_SSTHRESH, .base_us = 100000 };
+	struct ack a = { };
+
+	for (u32 i = 0; i < 3; i++) {
+		f.round_began_us = a.now_us;
+		a.now_us += 100000;
+		f.round_min_us = 100000 + queues[i];
+		/* Each is the best so far. */
+		f.rate_known = 0;
+		path_round(&f, &a, 80, i == 2 ? 20 : 0);
+	}
+	return path_loss_ppm(&f, &USUAL);
+}
+
+/* The path's own loss of one that lost 30 of 150 in a round without a queue, after round-trip times that fall by a half of a millisecond each. */
+u32 haul_loss_after_base(u32 first_us, u32 last_us)
+{
+	struct flow f = { .threshold = TCP_INFINITE_SSTHRESH };
+	struct ack a = { .rtt_us = (s32)first_us, .now_us = first_us };
+
+	path_begin(&f, first_us, 0);
+	path_rtt(&f, &a, &USUAL);
+	path_round(&f, &a, 80, 0);
+	path_round(&f, &a, 120, 30);
+	for (; (u32)a.rtt_us >= last_us; a.rtt_us -= 500)
+		path_rtt(&f, &a, &USUAL);
+	return path_loss_ppm(&f, &USUAL);
 }
 
 /* A subflow among others, the first of `count`: windows << WINDOW_SHIFT. */
