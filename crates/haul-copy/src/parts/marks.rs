@@ -118,6 +118,7 @@ impl Marks {
 /// What one side tells of its moments: each by how long it was before its end, so that the clocks of two machines need not agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_field_names, reason = "the unit is in the name, as in all reports")]
 pub(crate) struct Told {
     /// The first block had come.
     pub(crate) first_us: Option<u64>,
