@@ -103,6 +103,9 @@ impl io::Write for Lines {
     }
 }
 
+/// Makes the picture of a connection, told how a moment stands on the clock of its trace.
+type Draw<'a> = dyn Fn(&Connection, &dyn Fn(Instant) -> f64) -> Figure + 'a;
+
 impl Kept {
     /// From now on what connections do is kept, to be written to `out`.
     pub fn start(out: &Path) -> Result<Self, Failure> {
@@ -125,8 +128,7 @@ impl Kept {
         self.write_as(&|largest, at| largest.figure_of_copy(at(begun), parts))
     }
 
-    /// `draw` is told how a moment stands on the clock of the trace.
-    fn write_as(&self, draw: &dyn Fn(&Connection, &dyn Fn(Instant) -> f64) -> Figure) -> Result<(), Failure> {
+    fn write_as(&self, draw: &Draw<'_>) -> Result<(), Failure> {
         let Written { text, begun } = self.lines.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let trace = Trace::read(&text[..]).map_err(|error| Failure::new(format!("--trace: {}", chain(&error))))?;
         let first_s = trace.connections.first().map_or(0.0, |connection| connection.first().t);

@@ -50,8 +50,8 @@ fn paths(network: &mut Network<End>, of: EndpointId) -> Vec<PathStats> {
     network.endpoint_mut(of).connection().paths().collect()
 }
 
-fn announce(network: &mut Network<End>, addresses: Vec<SocketAddr>) {
-    network.endpoint_mut(SERVER).connection().announce(&addresses);
+fn announce(network: &mut Network<End>, addresses: &[SocketAddr]) {
+    network.endpoint_mut(SERVER).connection().announce(addresses);
 }
 
 #[test]
@@ -59,14 +59,14 @@ fn a_path_leads_to_the_address_that_answers_it() {
     for is_told_first in [true, false] {
         let (mut network, start) = disjoint(true);
         if is_told_first {
-            announce(&mut network, vec![at(FIRST), at(SECOND)]);
+            announce(&mut network, &[at(FIRST), at(SECOND)]);
         }
         network.run(start + ms(200));
         assert_eq!(network.endpoint_mut(CLIENT).connection().open_path(start + ms(200), at(FIRST)), Some(1));
         if !is_told_first {
             network.run(start + Duration::from_secs(2));
             assert!(!paths(&mut network, CLIENT)[1].usable, "nobody is there");
-            announce(&mut network, vec![at(SECOND)]);
+            announce(&mut network, &[at(SECOND)]);
         }
         // A path that carries nothing yet is asked a second after it has been opened.
         let told = network.now();
@@ -89,7 +89,7 @@ fn who_does_not_answer_gets_three_challenges_and_no_more() {
     let (mut network, start) = disjoint(true);
     let others = (3..100).map(|last| SocketAddr::from(([10, 0, 2, last], 2000)));
     let own = ["127.0.0.1:2000", "[::1]:2000", "10.0.2.3:22", "255.255.255.255:2000", "224.0.0.1:2000"].map(at);
-    announce(&mut network, own.into_iter().chain(others).collect());
+    announce(&mut network, &own.into_iter().chain(others).collect::<Vec<_>>());
     network.run(start + ms(200));
     let client = network.endpoint_mut(CLIENT).connection();
     let believed = client.server_addresses();
@@ -103,7 +103,7 @@ fn who_does_not_answer_gets_three_challenges_and_no_more() {
         "{sent} bytes: three times to each, and a few times more to the first"
     );
     // Naming them again, or others, changes nothing; the first one is asked on, ever more seldom.
-    announce(&mut network, (50..90).map(|last| SocketAddr::from(([10, 0, 2, last], 2000))).collect());
+    announce(&mut network, &(50..90).map(|last| SocketAddr::from(([10, 0, 2, last], 2000))).collect::<Vec<_>>());
     network.run(start + Duration::from_secs(90));
     let more = paths(&mut network, CLIENT)[1].sent.as_u64() - sent;
     assert!(more <= 3 * 1200, "{more} bytes more");
@@ -113,7 +113,7 @@ fn who_does_not_answer_gets_three_challenges_and_no_more() {
 fn who_does_not_ask_is_told_nothing() {
     let (mut network, start) = disjoint(false);
     assert!(!network.endpoint_mut(SERVER).connection().takes_addresses());
-    announce(&mut network, vec![at(SECOND)]);
+    announce(&mut network, &[at(SECOND)]);
     network.run(start + ms(500));
     assert_eq!(network.endpoint_mut(CLIENT).connection().server_addresses(), [at(FIRST)]);
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use haul_paths::{Announced, announced};
 use haul_paths::leave::Interface;
+use haul_paths::{Announced, announced};
 use haul_udp::InterfaceWatch;
 
 use super::link::Link;

@@ -298,7 +298,15 @@ impl Compete {
         let rate_before_bps = flow.path.bandwidth_bps();
         let from = now + self.round_trip;
         let until = from + self.round_trip;
-        self.question = Some(Question { from, delivered: None, until, rate_before_bps, round_trip: self.round_trip, shortest: Duration::MAX, window: self.window * part });
+        self.question = Some(Question {
+            from,
+            delivered: None,
+            until,
+            rate_before_bps,
+            round_trip: self.round_trip,
+            shortest: Duration::MAX,
+            window: self.window * part,
+        });
         self.cut_at = until;
     }
 }
