@@ -74,6 +74,9 @@ impl Form {
     }
 }
 
+/// Makes a picture of a connection; the second argument says how a moment stands on the clock of the trace.
+type Draw<'a> = dyn Fn(&Connection, &dyn Fn(Instant) -> f64) -> Figure + 'a;
+
 /// A trace of this process, kept in memory.
 pub struct Kept {
     lines: Lines,
@@ -126,7 +129,7 @@ impl Kept {
     }
 
     /// `draw` is told how a moment stands on the clock of the trace.
-    fn write_as(&self, draw: &dyn Fn(&Connection, &dyn Fn(Instant) -> f64) -> Figure) -> Result<(), Failure> {
+    fn write_as(&self, draw: &Draw<'_>) -> Result<(), Failure> {
         let Written { text, begun } = self.lines.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let trace = Trace::read(&text[..]).map_err(|error| Failure::new(format!("--trace: {}", chain(&error))))?;
         let first_s = trace.connections.first().map_or(0.0, |connection| connection.first().t);
