@@ -74,6 +74,9 @@ impl Form {
     }
 }
 
+/// Makes a picture of a connection; the second argument says how a moment stands on the clock of the trace.
+type Draw<'a> = dyn Fn(&Connection, &dyn Fn(Instant) -> f64) -> Figure + 'a;
+
 /// A trace of this process, kept in memory.
 pub struct Kept {
     lines: Lines,
@@ -103,9 +106,6 @@ impl io::Write for Lines {
     }
 }
 
-/// Makes the picture of a connection, told how a moment stands on the clock of its trace.
-type Draw<'a> = dyn Fn(&Connection, &dyn Fn(Instant) -> f64) -> Figure + 'a;
-
 impl Kept {
     /// From now on what connections do is kept, to be written to `out`.
     pub fn start(out: &Path) -> Result<Self, Failure> {
@@ -128,6 +128,7 @@ impl Kept {
         self.write_as(&|largest, at| largest.figure_of_copy(at(begun), parts))
     }
 
+    /// `draw` is told how a moment stands on the clock of the trace.
     fn write_as(&self, draw: &Draw<'_>) -> Result<(), Failure> {
         let Written { text, begun } = self.lines.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let trace = Trace::read(&text[..]).map_err(|error| Failure::new(format!("--trace: {}", chain(&error))))?;

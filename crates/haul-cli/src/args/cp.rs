@@ -142,7 +142,7 @@ pub struct CpArgs {
     pub verbose: u8,
     /// Say at the end where the time went: login, start-up, bulk, last block and so on. To a file too: the parts where OUT ends in .json; what this side's connection did, with the parts, as a picture in .svg or .png; a log of it in .qlog
     #[arg(long, value_name = "OUT", num_args = 0..=1, require_equals = true, value_hint = clap::ValueHint::FilePath)]
-    #[expect(clippy::option_option, reason = "how clap tells an option from one whose value was left out")]
+    #[expect(clippy::option_option, reason = "asked for or not, and with a file or without")]
     pub trace: Option<Option<PathBuf>>,
     /// Print events as lines of JSON on standard output
     #[arg(long)]

@@ -55,11 +55,13 @@ impl Course {
         parts.set(Part::Login, login.saturating_sub(far_start));
         parts.set(Part::Handshake, until(self.connected));
         let finished = self.finished.max(self.connected);
+        // That is looked for every now and then only: what was noted when it happened is right.
+        let by = |moment: Instant| self.written.map_or(moment, |written| moment.min(written));
         let without_content = if self.first.is_none() { Some(finished) } else { None };
         for (part, moment) in [
             (Part::Hello, self.first.or(without_content)),
-            (Part::Startup, self.at_rate),
-            (Part::Bulk, self.handed),
+            (Part::Startup, self.at_rate.map(by)),
+            (Part::Bulk, self.handed.map(by)),
             (Part::LastBlock, self.written),
         ] {
             // What the other side says of itself is over before it says so.
@@ -237,6 +239,25 @@ mod tests {
         let of = |part| parts.of(part).as_millis();
         assert_eq!((of(Part::Hello), of(Part::LastBlock)), (120, 200), "{:?}", times(&parts));
         assert_eq!((of(Part::Sync), of(Part::Rename), of(Part::Closing)), (200, 50, 450), "{:?}", times(&parts));
+        assert_eq!(parts.total(), ms(4000));
+    }
+
+    #[test]
+    fn a_start_that_is_seen_late_takes_nothing_from_what_was_noted_at_its_moment() {
+        let begun = clock::now();
+        let marks = Marks::default();
+        marks.comes(begun + ms(1505));
+        marks.ends(begun + ms(1510));
+        marks.commits(haul_files::Commit::Sync, begun + ms(1510));
+        marks.commits(haul_files::Commit::Rename, begun + ms(1530));
+        marks.commits(haul_files::Commit::Done, begun + ms(1533));
+        marks.finishes(begun + ms(1540));
+        let mut series = Series::default();
+        series.push(begun + ms(1536), 1000);
+        let noted = marks.noted();
+        let parts = Both { sends: false, ..both(begun, &noted, &series) }.parts();
+        let of = |part| parts.of(part).as_millis();
+        assert_eq!((of(Part::Startup), of(Part::Sync), of(Part::Rename)), (5, 20, 3), "{:?}", times(&parts));
         assert_eq!(parts.total(), ms(4000));
     }
 
