@@ -104,11 +104,6 @@ impl Candidate {
         Self { persistent: true, ..Self::new(now, address) }
     }
 
-    /// Nobody has been asked yet.
-    fn is_waiting(&self) -> bool {
-        self.asked.is_empty()
-    }
-
     /// The challenge with this nonce.
     fn challenge(&self, nonce: u64) -> Option<Challenge> {
         self.asked.iter().find(|challenge| challenge.nonce == nonce).copied()
@@ -176,17 +171,10 @@ impl PeerAddress {
         Self { standing: Standing::Provisional, allowance, candidate, ..Self::new(current) }
     }
 
-    /// An address to which this side opens a path: it is asked from then on, until it answers.
-    pub fn opening(from: Time, current: SocketAddr) -> Self {
-        let candidate = Some(Candidate::persistent(from, current));
+    /// An address to which this side opens a path: it is asked until it answers.
+    pub fn opening(now: Time, current: SocketAddr) -> Self {
+        let candidate = Some(Candidate::persistent(now, current));
         Self { standing: Standing::Opening, candidate, ..Self::new(current) }
-    }
-
-    /// An address that is to be asked later is asked now.
-    pub fn hasten(&mut self, now: Time) {
-        if let Some(candidate) = self.candidate.as_mut().filter(|candidate| candidate.is_waiting()) {
-            candidate.next_try = candidate.next_try.min(now);
-        }
     }
 
     /// Whether the peer has shown that it is at [`Self::current`].
@@ -285,9 +273,7 @@ impl PeerAddress {
         for other in others {
             if !candidate.is_elsewhere(other) {
                 candidate.elsewhere.push((other, 0));
-                if !candidate.is_waiting() {
-                    candidate.next_try = candidate.next_try.min(now);
-                }
+                candidate.next_try = candidate.next_try.min(now);
             }
         }
     }
@@ -389,27 +375,6 @@ mod tests {
         let proof = peer.on_response(now, asked[6].1).unwrap();
         assert_eq!((proof.is_first, proof.rtt), (true, Duration::from_secs(39)));
         assert!(peer.is_proved() && peer.timer() == Time::NEVER);
-    }
-
-    #[test]
-    fn a_path_that_is_to_be_asked_later_is_asked_then_or_when_there_is_a_use_for_it() {
-        let [home, other] = [1, 2].map(|last| SocketAddr::from(([10, 0, 0, last], 7)));
-        let later = Time::ZERO + SECOND;
-        let opening = || PeerAddress::opening(later, home);
-        let mut peer = opening();
-        peer.look_elsewhere(Time::ZERO, [other]);
-        assert_eq!((peer.timer(), peer.poll_challenge(Time::ZERO, SECOND, || 1)), (later, None));
-        assert_eq!(peer.poll_challenge(later, SECOND, || 1), Some((home, 1)));
-        let mut peer = opening();
-        let soon = Time::ZERO + SECOND / 2;
-        peer.hasten(soon);
-        assert_eq!((peer.timer(), peer.poll_challenge(soon, SECOND, || 2)), (soon, Some((home, 2))));
-        let again = peer.timer();
-        peer.hasten(soon);
-        assert_eq!(peer.timer(), again, "it has been asked");
-        let mut proved = PeerAddress::new(home);
-        proved.hasten(soon);
-        assert_eq!(proved.timer(), Time::NEVER);
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub use familiar::Familiar;
 pub use kin::Verdict;
 pub use leave::Leave;
 pub use mtu::MtuDiscovery;
-pub use roster::{ASK_AFTER, Load, PROMISING_BYTES, Roster};
+pub use roster::{Load, Roster};
 pub use scheduler::{Scheduler, UnknownScheduler};
 pub use turns::{Candidate, Turns};
 pub use via::{Class, Exit, Via, ViaSyntaxError};

@@ -238,11 +238,6 @@ fn nanos(stretch: Duration) -> u64 {
 
 /// What counts as long: the largest of what the papers on data centres call a short message, 1 MB (Kheirkhah 2016 and its kin begin at 70 kB and switch at 100 kB).
 const LONG_BYTES: u64 = 1 << 20;
-/// A flow that has carried half of that may prove long: further paths are asked whether they lead anywhere, so that they can carry data once it has. Where four products decide, the half is
-/// more than a round trip before them; so nothing waits for the answer.
-pub const PROMISING_BYTES: u64 = LONG_BYTES / 2;
-/// After so long they are asked whatever has been carried, for one may have to take over: several times what is an extreme delay of a short flow (300 ms, the FatTree study).
-pub const ASK_AFTER: Duration = Duration::from_secs(1);
 /// And four products of bandwidth and round-trip time: the start is over, and what it has queued is gone.
 const LONG_PRODUCTS: u64 = 4;
 /// In which the attempt at more of a path that joins has come to its end (haul-cc, lfn/phase/up.rs: ten).

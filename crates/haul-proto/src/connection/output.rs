@@ -58,7 +58,6 @@ impl Connection {
 
     fn poll_established(&mut self, now: Time, train: &mut [u8]) -> Option<Transmit> {
         self.renew_credit();
-        self.ask_further_paths(now);
         self.poll_response(now, train)
             .or_else(|| (0..self.paths.len()).find_map(|index| self.poll_path(now, index, train)))
             .or_else(|| self.poll_data(now, train))

@@ -6,8 +6,7 @@
 //!                                    <--  PathResponse, PathChallenge
 //!     proved: data may go             PathResponse  -->            proved: data may go
 //! ```
-//! Only a client opens paths, as many as both sides want; the handshake's is the first. The others are asked when the flow may prove long, when the connection has lived for a while, or when the
-//! first one does not answer: a challenge and what follows it are 4 KB, which is more than many a query has. Which of them carry data, and whose turn it is, is haul-paths' to say. A path on which two probe timeouts in a row have passed while another one answers is *silent*: its bytes go to
+//! Only a client opens paths, as many as both sides want; the handshake's is the first. Which of them carry data, and whose turn it is, is haul-paths' to say. A path on which two probe timeouts in a row have passed while another one answers is *silent*: its bytes go to
 //! the others, and it is pinged until it answers. Frames of the connection leave on its *main* path, the first one that is usable;
 //! reports leave on the path they are about, for that is where the sender measures its round trip, unless its address is not proved: a report
 //! can be longer than what it answers. Sources: draft-ietf-quic-multipath, RFC 9000 8.2, RFC 6182 2.2.
@@ -16,7 +15,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use haul_cc::{Company, ControllerChoice};
-use haul_paths::{ASK_AFTER, Candidate, Load, PROMISING_BYTES, PeerAddress, Scheduler, Standing, Told, Turns};
+use haul_paths::{Candidate, Load, PeerAddress, Standing, Told, Turns};
 use haul_units::{BitRate, Bytes, Ratio, Time};
 
 use super::{Connection, Phase};
@@ -80,24 +79,10 @@ impl Connection {
     pub fn open_path(&mut self, now: Time, to: SocketAddr) -> Option<u8> {
         let may = self.side == Side::Client && self.phase == Phase::Established && self.paths.len() < self.paths_allowed.into();
         may.then(|| {
-            // The redundant one is for who wants every byte on every path, from the first one on.
-            let wait = if self.config.scheduler == Scheduler::Redundant { Duration::ZERO } else { ASK_AFTER };
-            self.add_path(now, PeerAddress::opening(now + wait, to), self.first_rtt());
+            self.add_path(now, PeerAddress::opening(now, to), self.first_rtt());
             self.look_elsewhere(now, self.paths.len() - 1);
             self.paths.len() as u8 - 1
         })
-    }
-
-    /// Further paths are not waited with any more, if there is a use for them.
-    pub(super) fn ask_further_paths(&mut self, now: Time) {
-        if self.paths.len() < 2 || self.side == Side::Server {
-            return;
-        }
-        let carried: u64 = self.paths.iter().map(|path| path.meter.sent_bytes + path.reporter.bytes()).sum();
-        let answers = |path: &Path| path.is_usable() && path.loss.probes() == 0;
-        if carried >= PROMISING_BYTES || !self.paths.iter().any(answers) {
-            self.paths.iter_mut().for_each(|path| path.peer.hasten(now));
-        }
     }
 
     /// How many paths there may be, as far as both sides say.

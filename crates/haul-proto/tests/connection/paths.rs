@@ -250,53 +250,13 @@ fn a_close_arrives_though_the_first_path_is_broken() {
     let path = Path::new(BitRate::mbps(200), ms(40));
     let mut lab = Lab::new(&[path, path], &fixed(BitRate::mbps(100)));
     let start = lab.connected();
-    lab.network.run(start + ms(1200));
+    lab.network.run(start + ms(200));
     assert!(lab.paths(CLIENT)[1].usable, "{:?}", lab.paths(CLIENT));
     lab.set_loss(0, LossModel::Random(Ratio::ONE));
     let now = lab.network.now();
     lab.connection(CLIENT).close(now, 7, b"enough");
     lab.network.run(now + ms(100));
     assert!(lab.connection(SERVER).is_closed());
-}
-
-/// A challenge, its answer, another challenge back and a probe of the packet size are more than many a query has.
-#[test]
-fn what_is_short_pays_nothing_for_paths_that_it_does_not_use() {
-    let path = Path::new(BitRate::mbps(200), ms(4));
-    let sent = |count: usize, from, bytes| {
-        let mut lab = Lab::new(&vec![path; count], &TransportConfig::default());
-        lab.transfers(from, bytes, Duration::from_secs(5));
-        [CLIENT, SERVER].map(|end| lab.paths(end).iter().map(|path| path.sent.as_u64()).collect::<Vec<_>>())
-    };
-    for from in [CLIENT, SERVER] {
-        let (one, four) = (sent(1, from, 400_000), sent(4, from, 400_000));
-        // A number that is left out or not makes a report longer or shorter.
-        let differ: u64 = (0..2).map(|end| four[end][0].abs_diff(one[end][0])).sum();
-        assert!(differ < 200, "the same packets on the first path: {four:?}, {one:?}");
-        assert_eq!((&four[0][1..], four[1].len()), (&[0, 0, 0][..], 1), "and none on others");
-        let longer = sent(4, from, 900_000);
-        assert!(longer[0][1..].iter().all(|sent| *sent >= 1200), "what may prove long asks: {longer:?}");
-    }
-    // Nor does one that lives long do without.
-    let mut lab = Lab::new(&[path; 4], &TransportConfig::default());
-    let start = lab.connected();
-    lab.network.run(start + ms(1020));
-    assert!(lab.paths(CLIENT).iter().all(|path| path.usable), "{:?}", lab.paths(CLIENT));
-}
-
-/// The first path dies before anything has been asked of the other one.
-#[test]
-fn a_path_that_has_not_been_asked_yet_takes_over() {
-    let path = Path::new(BitRate::mbps(200), ms(40));
-    let mut lab = Lab::new(&[path, path], &TransportConfig::default());
-    let start = lab.connected();
-    lab.end(CLIENT).start_bulk(200_000, false);
-    lab.network.run(start + ms(30));
-    assert_eq!(lab.paths(CLIENT)[1].sent, Bytes::ZERO, "nothing yet");
-    lab.set_loss(0, LossModel::All);
-    let arrived = lab.arrives(SERVER, 200_000, Duration::from_secs(5));
-    // Two probe timeouts of two round trips each, the second twice as long, and the round trips of the start on the other path.
-    assert!(arrived.since(start) < ms(700), "{:?}", arrived.since(start));
 }
 
 #[test]
@@ -389,7 +349,7 @@ fn what_a_client_gives_up_goes_to_the_others_at_once_and_is_used_again_when_it_a
     for (from, away) in [(CLIENT, 0), (CLIENT, 1), (SERVER, 0), (SERVER, 1)] {
         let mut lab = Lab::new(&[path, path], &fixed(BitRate::mbps(180)));
         let start = lab.connected();
-        let bytes = 72 << 20;
+        let bytes = 40 << 20;
         lab.end(from).start_bulk(bytes, false);
         let mut now = start + ms(600);
         lab.network.run(now);
@@ -407,8 +367,7 @@ fn what_a_client_gives_up_goes_to_the_others_at_once_and_is_used_again_when_it_a
             assert!(meanwhile > 1 << 20, "{from:?}, turn {turn}: the other goes on: {meanwhile}");
             lab.set_loss(away.into(), LossModel::None);
             lab.connection(CLIENT).set_standing(now, away, Standing::Available, None);
-            // The other one has lost almost half of all packets meanwhile, and with them what tells the server: some round trips of 160 ms.
-            now += ms(450);
+            now += ms(300);
             lab.network.run(now);
             assert!(
                 lab.paths(CLIENT)[usize::from(away)].usable && lab.paths(SERVER)[usize::from(away)].usable,

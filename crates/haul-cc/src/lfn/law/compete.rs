@@ -70,24 +70,12 @@ struct Question {
     delivered: Option<Bytes>,
     until: Time,
     rate_before_bps: f64,
-    /// The round trip before, and the shortest since `from`.
-    round_trip: Duration,
-    shortest: Duration,
     /// Where the window goes on.
     window: f64,
 }
 
-impl Question {
-    /// The queue is gone that would still be there if the others had cut their windows as CUBIC does (`parting.rs`).
-    fn has_emptied(&self, flow: &Flow) -> bool {
-        let left_by_cubic = self.round_trip.mul_f64(LEFT_BY_CUBIC);
-        let empty = flow.path.min_rtt() + flow.standing_threshold();
-        left_by_cubic > flow.path.min_rtt() && self.shortest <= empty
-    }
-}
-
 impl Compete {
-    pub(in crate::lfn) fn new(ack: &AckSample, flow: &mut Flow) -> Self {
+    pub(in crate::lfn) fn new(ack: &AckSample, flow: &Flow) -> Self {
         let round_trip = ack.smoothed_rtt;
         let newest = ack.rtt.map_or(round_trip, |rtt| rtt.min(round_trip));
         let (start_bps, is_equal) = flow.cross.part(flow.path.bandwidth_bps());
@@ -108,9 +96,6 @@ impl Compete {
             question: None,
             hold: None,
         };
-        if let Some(window) = flow.parting.take_back(ack.now) {
-            (new.window, new.searching) = (window.max(new.window), false);
-        }
         new.on_silence(ack, flow);
         new
     }
@@ -160,23 +145,13 @@ impl Compete {
             if ack.now >= question.from && question.delivered.is_none() {
                 question.delivered = Some(ack.delivered);
             }
-            if let Some(rtt) = ack.rtt.filter(|_| ack.now >= question.from) {
-                question.shortest = question.shortest.min(rtt);
-            }
             if ack.now >= question.until {
                 let delivered = ack.delivered - question.delivered.unwrap_or(ack.delivered);
                 let rate_bps = delivered.as_u64() as f64 * 8.0 / question.until.since(question.from).as_secs_f64();
                 let alone = rate_bps > question.rate_before_bps * ALONE;
-                let (is_like_ours, rate_before_bps) = (question.has_emptied(flow), question.rate_before_bps);
                 self.window = question.window;
                 self.question = None;
                 self.highest = queue;
-                if is_like_ours && !alone && flow.parting.is_allowed(ack.now) {
-                    flow.parting.leave(ack.now, self.window);
-                    flow.path.base_delay.renew(ack.now, ack.min_rtt);
-                    flow.path.bandwidth.raise(rate_before_bps);
-                    return Outcome::Gone;
-                }
                 return if alone { Outcome::Alone } else { Outcome::GoesOn };
             }
             return Outcome::GoesOn;
@@ -298,15 +273,7 @@ impl Compete {
         let rate_before_bps = flow.path.bandwidth_bps();
         let from = now + self.round_trip;
         let until = from + self.round_trip;
-        self.question = Some(Question {
-            from,
-            delivered: None,
-            until,
-            rate_before_bps,
-            round_trip: self.round_trip,
-            shortest: Duration::MAX,
-            window: self.window * part,
-        });
+        self.question = Some(Question { from, delivered: None, until, rate_before_bps, window: self.window * part });
         self.cut_at = until;
     }
 }
@@ -331,8 +298,6 @@ const ASK_ROUNDS: u32 = 10;
 /// Ten round trips of a short path are too soon: each question costs half of what is sent meanwhile.
 const LEAST_ASK: Duration = Duration::from_secs(5);
 const QUESTION_CUT: f64 = 0.5;
-/// Of what two flows had in flight, where one of them is CUBIC (RFC 9438 4.6: 0.7) and we have half: (0.7 + 0.5) / 2.
-const LEFT_BY_CUBIC: f64 = 0.6;
 /// Part of the old rate above which the cut has changed nothing.
 const ALONE: f64 = 0.95;
 /// The window decides; pacing only spreads it. Bursts into a full queue are what is dropped: TCP sends when its packets have left the queue.

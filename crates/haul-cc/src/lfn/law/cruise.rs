@@ -116,10 +116,8 @@ impl Flow {
     }
 
     /// Somebody else keeps the queue long, and this mode holds its part.
-    pub(in crate::lfn) fn has_competitors(&self, now: Time) -> bool {
-        // They have been left of late: no need to ask for as long again.
-        let are_back = || self.parting.is_recent(now) && self.cross.is_suspected();
-        self.mode.competes() && (self.cross.verdict(&self.path) != Verdict::Alone || are_back())
+    pub(in crate::lfn) fn has_competitors(&self) -> bool {
+        self.mode.competes() && self.cross.verdict(&self.path) != Verdict::Alone
     }
 
     /// Back to sending what arrives.

@@ -6,7 +6,6 @@
 //! | `cruise.rs` | the rate that follows, epoch by epoch |
 //! | `compete.rs` | an equal part beside elastic cross traffic: a window as CUBIC's |
 //! | `hold.rs` | the same beside flows that are deaf to loss: a window that is held |
-//! | `parting.rs` | when to leave that, where nobody else may be there |
 //! | `trials.rs`, `losing.rs` | how much loss is the path's own, and made up for |
 //! | `company.rs` | several paths of one connection on one bottleneck: one flow to others |
 //! | `room.rs` | what the receiver makes room for |
@@ -17,7 +16,6 @@ mod compete;
 mod cruise;
 mod hold;
 mod losing;
-mod parting;
 mod room;
 mod sending;
 mod share;
@@ -28,7 +26,6 @@ use std::time::Duration;
 use haul_units::{Bytes, Time};
 
 pub(in crate::lfn) use self::compete::{Compete, Outcome};
-use self::parting::Parting;
 use self::room::Room;
 use self::trials::{Trial, Trials};
 use super::cross_traffic::{CrossTraffic, Stance};
@@ -72,7 +69,6 @@ pub(in crate::lfn) struct Flow {
     mode: Mode,
     trials: Trials,
     room: Room,
-    parting: Parting,
     /// Epochs in a row in which more was lost than before.
     lossy_epochs: u32,
     /// The trial under way began with the rate brought down to what arrives.
@@ -99,7 +95,6 @@ impl Flow {
             mode,
             trials: Trials::default(),
             room: Room::default(),
-            parting: Parting::default(),
             lossy_epochs: 0,
             is_limited: false,
             cruise_gain: 1.0,

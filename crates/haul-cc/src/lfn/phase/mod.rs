@@ -308,7 +308,7 @@ fn cruise(ack: &AckSample, flow: &Flow, attempts: &Attempts) -> Turn {
     let app_limited = ack.rate.is_some_and(|sample| sample.app_limited);
     if flow.path.base_delay.is_stale(ack.now) {
         Turn::ProbeRtt
-    } else if flow.has_competitors(ack.now) {
+    } else if flow.has_competitors() {
         Turn::Compete
     } else if flow.has_room() && !app_limited {
         Turn::Up
