@@ -99,7 +99,6 @@ fn a_copys_parts_are_a_table_and_a_picture() {
         "where the time went",
         "login (ssh)",
         "far side's start",
-        "last block",
         "in all",
     ]);
     let log = fs::read_to_string(bench.path("log")).unwrap();
