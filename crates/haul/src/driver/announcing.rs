@@ -3,7 +3,7 @@
 //! Who follows the interfaces is one thread of the endpoint, and only while there are clients that want to know.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -15,16 +15,12 @@ use super::link::Link;
 use super::shared::Shared;
 use super::ways;
 
-/// Whether somebody follows the interfaces.
-#[derive(Default)]
-pub(super) struct Announcing(Mutex<bool>);
-
 /// To a client that wants to know; interfaces are looked at for those alone.
 pub(super) fn announce(shared: &Arc<Shared>, link: &Arc<Link>) {
     if !tell(shared, link, &mut None) || !may_change(shared) {
         return;
     }
-    let mut is_followed = shared.announcing.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut is_followed = shared.follows.lock().unwrap_or_else(PoisonError::into_inner);
     if !*is_followed {
         let watch = match InterfaceWatch::open() {
             Ok(watch) => watch,
@@ -46,7 +42,7 @@ fn follow(shared: &Arc<Shared>, watch: &InterfaceWatch) {
     loop {
         watch.wait(LOOK);
         // A client that comes now waits for this, and then starts another thread.
-        let mut is_followed = shared.announcing.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut is_followed = shared.follows.lock().unwrap_or_else(PoisonError::into_inner);
         let mut interfaces = None;
         let wanted = shared.all_links().iter().filter(|link| tell(shared, link, &mut interfaces)).count();
         if wanted == 0 {

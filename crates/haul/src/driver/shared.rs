@@ -12,7 +12,6 @@ use haul_paths::Familiar;
 use haul_proto::{Announced, Connection, ConnectionId, Endpoint, EndpointConfig, ServerConfig};
 use haul_udp::Socket;
 
-use super::announcing::Announcing;
 use super::answers::Answers;
 use super::calls::Calls;
 use super::carriers::Carriers;
@@ -32,7 +31,8 @@ pub(crate) struct Shared {
     accepts: bool,
     /// What clients are told of our addresses; none where none are taken.
     pub(super) announced: Option<Announced>,
-    pub(super) announcing: Announcing,
+    /// Whether somebody follows the interfaces, for clients that want to know of them.
+    pub(super) follows: Mutex<bool>,
     /// How long a client may wait to be admitted.
     patience: Duration,
     pub(super) calls: Arc<Calls>,
@@ -68,7 +68,7 @@ impl Shared {
             arrivals: Mutex::default(),
             accepts,
             announced,
-            announcing: Announcing::default(),
+            follows: Mutex::default(),
             patience,
             calls: Arc::default(),
             carriers: Arc::default(),
