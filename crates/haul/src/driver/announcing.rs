@@ -2,7 +2,6 @@
 //!
 //! Who follows the interfaces is one thread of the endpoint, and only while there are clients that want to know.
 
-use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -59,13 +58,12 @@ fn tell(shared: &Shared, link: &Link, interfaces: &mut Option<Vec<Interface>>) -
     let Some(client) = client else { return false };
     let look = || interfaces.get_or_insert_with(those_there).clone();
     let addresses = announced(what, shared.socket.local_addr(), client, look);
-    let is_new = |told: &[SocketAddr]| addresses.iter().any(|address| !told.contains(address));
+    let fresh: Vec<_> = link.look(|state| addresses.iter().copied().filter(|address| !state.told.contains(address)).collect());
     // Whoever has nothing to be told is left to sleep.
-    if link.look(|state| is_new(&state.told)) {
+    if !fresh.is_empty() {
         link.act(|state, _| {
-            let fresh: Vec<_> = addresses.iter().copied().filter(|address| !state.told.contains(address)).collect();
             state.connection.announce(&fresh);
-            state.told.clone_from(&addresses);
+            state.told = addresses;
         });
     }
     true
