@@ -193,10 +193,12 @@ fn quoted(word: &OsStr) -> OsString {
 mod tests {
     use super::*;
 
+    /// The words before the user's: six settings, and those of the system.
+    const OWN: usize = 2 * (6 + SSH_SETTINGS.len());
+
     fn line(options: &SshOptions, host: &SshHost) -> Vec<String> {
         let command = SshCommand::new(options, host).start();
-        let fixed = 12;
-        command.get_args().skip(fixed).map(|arg| arg.to_string_lossy().into_owned()).collect()
+        command.get_args().skip(OWN).map(|arg| arg.to_string_lossy().into_owned()).collect()
     }
 
     fn host(user: Option<&str>, port: Option<u16>) -> SshHost {
@@ -257,7 +259,7 @@ mod tests {
     #[test]
     fn asks_ssh_for_its_view_of_the_host() {
         let command = SshCommand::new(&SshOptions::default(), &host(None, None)).explain();
-        let last: Vec<_> = command.get_args().skip(12 + 2 * SSH_SETTINGS.len()).collect();
+        let last: Vec<_> = command.get_args().skip(OWN).collect();
         assert_eq!(last, ["-G", "--", "far"]);
     }
 }
