@@ -25,6 +25,11 @@ impl Kept {
         lock(&self.0).parts.insert(part, node);
     }
 
+    /// How many have no name yet.
+    pub(crate) fn parts(&self) -> usize {
+        lock(&self.0).parts.len()
+    }
+
     /// The journal ends somewhere.
     pub(crate) fn cut_journal(&self, below: &mut impl FnMut(usize) -> usize) {
         let mut inside = lock(&self.0);

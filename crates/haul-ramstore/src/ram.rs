@@ -61,8 +61,8 @@ pub(crate) struct State {
     operations: u64,
     kill_after: Option<u64>,
     faults: Vec<Fault>,
-    /// What happens while the next stage is waited for.
-    pub(crate) before_stage: Option<Box<dyn FnOnce() + Send>>,
+    /// What happens first when the next of these is done.
+    before: Vec<(Operation, Box<dyn FnOnce() + Send>)>,
 }
 
 /// A name that something got, and what undoes that.
@@ -141,6 +141,12 @@ impl Ram {
         lock(&self.0.state).stages.len()
     }
 
+    /// How many parts there are in them that have no name yet.
+    pub fn parts(&self) -> usize {
+        let stages: Vec<_> = lock(&self.0.state).stages.values().cloned().collect();
+        stages.iter().map(|stage| stage.parts()).sum()
+    }
+
     /// How many operations there were.
     pub fn operations(&self) -> u64 {
         lock(&self.0.state).operations
@@ -157,9 +163,9 @@ impl Ram {
         state.kill_after = Some(state.operations + operations);
     }
 
-    /// Does this while the next copy waits for its stage, as if another one had it so long.
-    pub fn before_stage(&self, meanwhile: impl FnOnce() + Send + 'static) {
-        lock(&self.0.state).before_stage = Some(Box::new(meanwhile));
+    /// Does this before the next operation of this kind, which waits for it.
+    pub fn before(&self, operation: Operation, meanwhile: impl FnOnce() + Send + 'static) {
+        lock(&self.0.state).before.push((operation, Box::new(meanwhile)));
     }
 
     /// Room for so many bytes of content; none: any number.
@@ -206,6 +212,12 @@ impl Ram {
     /// Counts an operation; an error where it is to fail.
     pub(crate) fn begin(&self, operation: Operation) -> Result<(), StoreError> {
         let mut state = lock(&self.0.state);
+        if let Some(first) = state.before.iter().position(|(kind, _)| *kind == operation) {
+            let (_, meanwhile) = state.before.swap_remove(first);
+            drop(state);
+            meanwhile();
+            state = lock(&self.0.state);
+        }
         state.operations += 1;
         if state.kill_after.is_some_and(|after| state.operations > after) {
             return Err(StoreError::FAILED);

@@ -124,10 +124,6 @@ impl Store for Ram {
     ) -> Result<(RamStage, Vec<Record>), Stop> {
         let fail = |error: StoreError| Stop::Destination { path: place.spelled.clone(), why: error.into() };
         self.begin(Operation::Stage).map_err(fail)?;
-        let meanwhile = lock(&self.0.state).before_stage.take();
-        if let Some(meanwhile) = meanwhile {
-            meanwhile();
-        }
         let key = (place.root.0.identity(), *job);
         let kept = lock(&self.0.state).stages.entry(key).or_default().clone();
         RamStage::take(self, kept, key, resume).ok_or_else(|| Stop::Busy { path: place.spelled.clone() })

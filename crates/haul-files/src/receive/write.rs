@@ -187,7 +187,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
                 Ok(None) => return Ok(None),
                 Err(error) => {
                     drop(state);
-                    return self.fail(file, error.into()).map(|()| None);
+                    return self.piece_failed(file, error.into());
                 }
             };
             if !part.taken.insert(offset, end) {
@@ -198,7 +198,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         self.has_room_for_parts()?;
         let written = self.tree.stage.part(number).and_then(|part| part.write_at(content, offset));
         if let Err(error) = written {
-            return self.fail(file, error.into()).map(|()| None);
+            return self.piece_failed(file, error.into());
         }
         if !file.stream {
             let range = Record::Range { part: number, offset, length: piece.length, hash: piece.hash };
@@ -222,12 +222,18 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         if !early.is_empty()
             && let Err(why) = self.read_back_early(number, &early)
         {
-            return self.fail(file, why).map(|()| None);
+            return self.piece_failed(file, why);
         }
         match complete {
             Some(end) => self.complete_now(file, end),
             None => Ok(None),
         }
+    }
+
+    /// A piece could not be written. Of a file that was given up meanwhile, its part is gone, and why has been said.
+    fn piece_failed<R>(&self, file: &Incomplete, why: Why) -> Result<Option<R>, CopyError> {
+        let is_over = !lock(&self.files).open.contains_key(&file.id);
+        if is_over { Ok(None) } else { self.fail(file, why).map(|()| None) }
     }
 
     /// The part file, made on first use; none where the file is over.

@@ -159,8 +159,9 @@ impl<T: Transport, S: Store> Reader<'_, T, S> {
                         sent = Some(piece);
                     }
                 }
+                // Another reader of the file may have said so.
+                Err(_) if large.given_up.swap(true, Ordering::Relaxed) => {}
                 Err(error) => {
-                    large.given_up.store(true, Ordering::Relaxed);
                     self.sender.problem(self.sender.display(&large.file), error.into())?;
                     self.sender.session.send(&Message::FileEnd(FileEnd::Failed { id: large.file.entry.id }))?;
                 }

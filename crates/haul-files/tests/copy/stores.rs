@@ -233,7 +233,7 @@ fn who_has_waited_for_a_stage_writes_nothing_for_a_client_that_is_gone() {
         let (from, to) = (source(), destination());
         let (here, there) = pair(Conditions { arrived: true, ..Conditions::default() });
         let link = here.transport.clone();
-        to.before_stage(move || {
+        to.before(Operation::Stage, move || {
             wait_until(|| link.sent().0 > 0);
             std::thread::park_timeout(Duration::from_millis(200));
             if killed {
@@ -251,6 +251,25 @@ fn who_has_waited_for_a_stage_writes_nothing_for_a_client_that_is_gone() {
             assert_complete(&to, "waited");
         }
     }
+}
+
+/// The sender gives a file up while a block of it is being written: that its part is gone is no second problem.
+#[test]
+fn a_block_that_is_late_for_a_file_that_was_given_up_is_no_problem() {
+    let (from, to) = (Ram::new(), Ram::new());
+    from.put("large", noise(20 << 20, 1));
+    let (source, store) = (from.clone(), to.clone());
+    to.before(Operation::Write, move || {
+        source.fail(Operation::Read, 0, StoreError::FAILED);
+        wait_until(|| store.parts() == 0);
+        store.fail(Operation::Write, 0, StoreError::Missing);
+    });
+    // The sender cannot have read it to its end by then.
+    let conditions = Conditions { capacity: 1, ..Conditions::default() };
+    let report = push_under(conditions, &from, Path::new("large"), &to, Path::new(""), Options::default()).partial();
+    let whys: Vec<_> = report.problems.iter().map(|problem| &problem.why).collect();
+    assert_eq!(whys, [&StoreError::FAILED.into()]);
+    assert_eq!((report.files, report.problem_count, to.get("large")), (0, 1, None));
 }
 
 #[test]
