@@ -43,9 +43,9 @@ struct flow {
 	u64 rate_round;   /* what the round that ended delivered */
 	u64 rate_known;   /* the most before that round */
 	u64 rtt_turned_us;/* when the older smallest round-trip time is dropped */
+	u64 met_us;       /* when a round-trip time was last near the smallest */
 	u32 base_us;
 	u32 base_next_us;
-	u32 met_round;    /* the last round with a round-trip time near the smallest */
 	u32 queue_us;     /* smoothed: round-trip time above the base */
 	u32 round_min_us;
 	u32 last_round_queue_us; /* the least of the round that ended */
@@ -68,6 +68,7 @@ struct flow {
 	u32 start_flat;   /* rounds that brought no more */
 	u32 threshold;    /* packets: the start ends there */
 	u64 kept;         /* modest: the window while the queue goes away, << WINDOW_SHIFT */
+	u32 look_base_us; /* modest: the smallest round-trip time when it looked last */
 	u32 rise;         /* fair: rounds since a start ended at a queue, while growth brings more; 0: it brings none */
 	u32 jump;         /* packets */
 	u32 jump_from;    /* delivered when it began */

@@ -57,6 +57,7 @@ static __always_inline void path_begin(struct flow *f, u32 rtt_us, u64 now_us)
 	f->base_us = 0;
 	f->base_next_us = rtt_us;
 	f->rtt_turned_us = now_us;
+	f->met_us = now_us;
 	f->round_min_us = 0;
 	f->round_began_us = now_us;
 }
@@ -86,7 +87,7 @@ static __always_inline void path_rtt(struct flow *f, const struct ack *a, const 
 	f->round_samples++;
 	base = path_base_us(f);
 	if (rtt <= base + calm_us(base))
-		f->met_round = f->rounds;
+		f->met_us = a->now_us;
 	/* A quarter of each acknowledgement's: some few of them, so that the queue of a tail drop is seen when its loss is. */
 	f->queue_us = (u32)((3 * (u64)f->queue_us + less64(rtt, base)) / 4);
 }

@@ -31,6 +31,8 @@
 #define CIRCLE_BITS 3
 /* Modest: two round trips of a hundred at most go into seeing the path without a queue. */
 #define LOOK_ROUNDS 100
+/* Modest: until the look after one that found the path emptier than it was known to be. A window that goes half way to another each round is there by then. */
+#define LOOK_AGAIN_ROUNDS 8
 /* Fair: rounds of an eighth more each until it is looked whether they brought an eighth in all: x1.42 brings that to whoever has less than two thirds of the path. */
 #define RISE_ROUNDS 3
 /* Rounds without a queue after a start: as many as a queue of one packet in eight takes to grow at CUBIC's slowest. */
@@ -166,21 +168,29 @@ static __always_inline u64 modest_wanted_us(const struct flow *f, const struct a
 /*
  * Modest, where no round-trip time near the smallest was seen for long: four packets for a round, and then the window as it was. Who came later has the queue of those before it
  * in its smallest round-trip time, wants its own on top of that, and would take all that they have; and whoever is alone would take its own queue for the path when
- * that of the time before is forgotten. One that has more than the queue's part empties it, all see that, and from then on they look at the same time.
+ * that of the time before is forgotten. One that has more than the queue's part empties it, all see that, and from then on they look at the same time. Of many each has less than
+ * the queue: one that looks makes it shorter for all, and all who learn by it that the path is shorter than they knew look again soon, together, until nobody learns anything.
  */
-static __always_inline int modest_looks(struct flow *f, const struct knobs *k)
+static __always_inline int modest_looks(struct flow *f, const struct ack *a, const struct knobs *k)
 {
-	u64 rounds = f->rounds - f->met_round;
+	u32 base = path_base_us(f);
+	u64 round = base + f->last_round_queue_us;
+	/* Three times while the smallest is kept. By the clock, and not by rounds of one's own smallest: those who look together know different ones. */
+	u64 wait = min64((u64)k->base_rtt_s * PPM / 3, LOOK_ROUNDS * round);
 
 	if (f->phase == PHASE_DRAIN) {
 		f->window = f->kept;
 		f->phase = PHASE_STEADY;
-		f->met_round = f->rounds;
+		f->met_us = a->now_us;
 		return 1;
 	}
-	/* Three times while the smallest is kept. */
-	if (f->holding || (rounds < LOOK_ROUNDS && rounds * path_base_us(f) * 3 < (u64)k->base_rtt_s * PPM))
+	if (!f->look_base_us)
+		f->look_base_us = base;
+	if (base + calm_us(base) < f->look_base_us)
+		wait = LOOK_AGAIN_ROUNDS * round;
+	if (f->holding || less64(a->now_us, f->met_us) < wait)
 		return 0;
+	f->look_base_us = base;
 	f->kept = f->window;
 	f->window = (u64)LEAST_PACKETS << WINDOW_SHIFT;
 	f->phase = PHASE_DRAIN;
@@ -199,7 +209,7 @@ static __always_inline void modest_round(struct flow *f, const struct ack *a, co
 	u64 base = path_base_us(f), queue = f->last_round_queue_us;
 	u64 wanted = modest_wanted_us(f, a, k, base, queue), next;
 
-	if (modest_looks(f, k))
+	if (modest_looks(f, a, k))
 		return;
 	next = f->window / 2 + f->window / 2 * (base + wanted) / max64(base + queue, 1);
 	if (queue * 2 < wanted && !f->holding) {

@@ -106,6 +106,20 @@ fn modest_ones_share_alike() {
     }
 }
 
+/// As they are started by hand on a path of 100 Mbit/s: within half a minute all have found the path, wherever the first look falls.
+#[test]
+fn many_modest_ones_find_the_path_soon() {
+    for flows in [3, 5, 8, 12] {
+        let jain = |turn: u64| {
+            let path = Path { rate_mbps: 96 + turn, rtt_ms: 50, seconds: 30, apart_ms: 300 + 100 * turn, ..PATH };
+            jain(&together(path, &vec![Sender::Modest; flows]))
+        };
+        let jains: Vec<f64> = (0..8).map(jain).collect();
+        println!("{flows} flows: {jains:.3?}");
+        assert!(jains.iter().all(|jain| *jain > 0.95), "{flows} flows: {jains:.3?}");
+    }
+}
+
 /// Jain's index of those that come one after the other, at another rate and moment each turn.
 fn later_ones(sender: Sender, flows: usize, turn: u64) -> f64 {
     let path = Path { rate_mbps: 48 + turn, rtt_ms: 50, seconds: 40, apart_ms: 400 + 150 * turn, ..PATH };

@@ -224,6 +224,8 @@ pub const KERNEL_CASES: &[Case] = &[
     // What the kernel's own leave to each other.
     kernel("CUBIC, short CUBIC", &beside_brief(Who::Cubic), &[]),
     kernel("2 CUBIC", &[party(Who::Cubic), at(0.05, Who::Cubic)], &[]),
+    kernel("4 CUBIC", &all_of::<4>(Who::Cubic), &[]),
+    kernel("8 CUBIC", &all_of::<8>(Who::Cubic), &[]),
     kernel("CUBIC, BBR", &[party(Who::Cubic), at(0.05, Who::Bbr)], &[]),
 ];
 
