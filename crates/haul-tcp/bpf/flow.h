@@ -67,6 +67,8 @@ struct flow {
 	u64 start_rate;
 	u32 start_flat;   /* rounds that brought no more */
 	u32 threshold;    /* packets: the start ends there */
+	u32 full_us;      /* fair: the queue at its last reduction */
+	u32 before_queue_us; /* fair: the least queue of the round before; 0: none that counts */
 	u64 kept;         /* modest: the window while the queue goes away, << WINDOW_SHIFT */
 	u32 look_base_us; /* modest: the smallest round-trip time when it looked last */
 	u32 rise;         /* fair: rounds since a start ended at a queue, while growth brings more; 0: it brings none */
@@ -77,6 +79,7 @@ struct flow {
 	u64 wmax;         /* << WINDOW_SHIFT */
 	u64 west;         /* << WINDOW_SHIFT: where Reno would be */
 	u64 wlast;
+	u64 middle;       /* fair, << WINDOW_SHIFT: where growth is slowest */
 	u32 k_ms;
 	u32 hold;         /* a reduction holds until this many packets were delivered */
 	u32 holding;

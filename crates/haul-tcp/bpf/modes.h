@@ -6,7 +6,8 @@
  * (model.h); then, and only then, the window falls.
  *
  *              start                  steady                                       congestion
- *   fair       x2 a round             CUBIC's growth                               x0.7, as CUBIC; not below 0.95 BDP where x0.8 allows it
+ *   fair       x2 a round             back in CUBIC's time, slowest in the middle; x0.7, as CUBIC; not below 0.95 BDP where x0.8 allows it
+ *                                     less with others that were cut
  *   quickstart what was remembered,   as fair                                      as fair; in the jump half of what came through
  *              then as fair
  *   modest     x1.5 a round           a queue of 3 ms, longer the slower it is,    x0.75
@@ -117,6 +118,56 @@ static __always_inline void start_round(struct flow *f, const struct ack *a, con
 		end_start(f, a, k);
 }
 
+/*
+ * Fair: after a reduction from w to b, in CUBIC's time K back at w (RFC 9438 4.2), but slowest half way and four times as steep:
+ *
+ *   W(t) = m + 4 C (t - K/2)^3,  m = (w + b) / 2                                  4 C (K/2)^3 = (w - b) / 2
+ *
+ * CUBIC's growth is slowest at w: each flow goes back to what it had, and stays there for most of the time. What is above m is the same for all flows in the same time, so that of
+ * two the slower one gains more by its own measure, each time.
+ */
+static __always_inline void fair_grow(struct flow *f, const struct ack *a)
+{
+	u64 t_ms, slow, target, window = max64(f->window, 1 << WINDOW_SHIFT);
+
+	if (!f->epoch_us) {
+		u64 top = max64(f->wmax, window);
+
+		f->epoch_us = max64(a->now_us, 1);
+		f->middle = (window + top) / 2;
+		f->k_ms = cubic_k_ms(top, window) / 2;
+		f->west = window;
+	}
+	t_ms = (less64(a->now_us, f->epoch_us) + a->smoothed_us) / 1000;
+	slow = cubic_window(f->middle, f->k_ms, t_ms);
+	target = slow > f->middle ? f->middle + 4 * (slow - f->middle) : less64(f->middle, 4 * (f->middle - slow));
+	grow_towards(f, a, clamp64(target, window, window * 3 / 2));
+}
+
+static __always_inline void fair_reduced(struct flow *f, u64 before)
+{
+	cubic_reduced(f, before);
+	f->full_us = f->queue_us;
+}
+
+/*
+ * Fair, once a round: a queue that was full, as at the last reduction or nearly, became shorter by a sixteenth, and this flow did nothing for it: others were cut, since it was their
+ * packets that were dropped. Whose they are is chance. So it is a reduction for this flow too, by the part that went out of the path.
+ */
+static __always_inline void fair_follows(struct flow *f)
+{
+	u32 before = f->before_queue_us, now = f->last_round_queue_us, base = path_base_us(f);
+
+	f->before_queue_us = f->holding ? 0 : now;
+	if (!f->reductions || f->holding || before <= start_queue_us(base))
+		return;
+	if ((u64)before * 4 < (u64)f->full_us * 3 || (u64)now * 16 >= (u64)before * 15)
+		return;
+	f->wmax = f->window;
+	f->window -= f->window * (before - now) / (base + before);
+	f->epoch_us = 0;
+}
+
 /* Congestion, once a window. */
 static __always_inline void reduce(struct flow *f, const struct ack *a, const struct knobs *k)
 {
@@ -148,7 +199,7 @@ static __always_inline void reduce(struct flow *f, const struct ack *a, const st
 	else
 		f->window = max64(cut, min64(bdp * 19 / 20, before * 4 / 5));
 	f->window = bounded(f->window, a);
-	cubic_reduced(f, before);
+	fair_reduced(f, before);
 }
 
 /*
@@ -254,6 +305,7 @@ static __always_inline void fair_round(struct flow *f, const struct ack *a, cons
 	int room = f->round_full && !f->holding && f->last_round_queue_us <= calm_us(path_base_us(f));
 
 	f->turn = room ? f->turn + 1 : 0;
+	fair_follows(f);
 	if (f->reductions) {
 		if (f->turn >= LOSSY_ROUNDS && path_loss_ppm(f, k)) {
 			f->window = bounded(f->window + f->window / 4, a);
@@ -326,7 +378,7 @@ static __always_inline void grow(struct flow *f, const struct ack *a)
 			f->epoch_us = 0;
 			return;
 		}
-		cubic_grow(f, a);
+		fair_grow(f, a);
 		f->window = bounded(f->window, a);
 	}
 }

@@ -69,11 +69,10 @@ fn fair_ones_share_alike() {
     }
 }
 
-/// Those that come later have the queue of those before them in their handshake, and leave their start at once: they have to catch up within a quarter of a minute. One in
-/// eight may not, where chance has it; the more there are, the longer it takes.
+/// Those that come later have the queue of those before them in their handshake, and leave their start at once: they have to catch up within a quarter of a minute.
 #[test]
 fn a_later_fair_catches_up() {
-    for (flows, least) in [(2, 0.95), (4, 0.90), (8, 0.85)] {
+    for flows in [2, 4, 8] {
         let jain = |turn: u64| {
             let path = Path { rate_mbps: 96 + turn, rtt_ms: 50, seconds: 30, apart_ms: 300 + 200 * turn, ..PATH };
             jain(&together(path, &vec![Sender::Fair; flows]))
@@ -81,7 +80,7 @@ fn a_later_fair_catches_up() {
         let jains: Vec<f64> = (0..8).map(jain).collect();
         let mean = jains.iter().sum::<f64>() / jains.len() as f64;
         println!("{flows} flows: {mean:.3} of {jains:.3?}");
-        assert!(mean > least, "{flows} flows: {mean:.3} of {jains:.3?}");
+        assert!(mean > 0.96 && jains.iter().all(|jain| *jain > 0.9), "{flows} flows: {mean:.3} of {jains:.3?}");
     }
 }
 
@@ -188,12 +187,27 @@ fn jain(outcomes: &[Outcome]) -> f64 {
     sum * sum / (outcomes.len() as f64 * squares)
 }
 
+/// Over paths, not on each: where CUBIC has left its start too early it takes minutes to come back.
 #[test]
 fn fair_shares_with_cubic() {
-    // In a short queue CUBIC's bursts meet a full one more often than paced packets do.
-    for (queue_percent, most) in [(50, 70.0), (100, 65.0), (200, 65.0)] {
-        let outcomes = together(Path { queue_percent, seconds: 80, ..PATH }, &[Sender::Cubic, Sender::Fair]);
-        assert!(outcomes[1].share > 35.0 && outcomes[1].share < most, "{outcomes:?}");
+    for queue_percent in [25, 50, 100, 200, 400] {
+        let share = |turn: u64| {
+            let at = Path { rate_mbps: 50 + 3 * turn, rtt_ms: 30 + 2 * turn, apart_ms: 700 + 230 * turn, ..PATH };
+            together(Path { queue_percent, seconds: 80, ..at }, &[Sender::Cubic, Sender::Fair])[1].share
+        };
+        let shares: Vec<f64> = (0..9).map(share).collect();
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        println!("queue of {queue_percent} %: {mean:.1} of {shares:.1?}");
+        assert!((35.0..65.0).contains(&mean), "queue of {queue_percent} %: {mean:.1} of {shares:.1?}");
+    }
+}
+
+/// A queue that is too short for what x0.7 leaves fills soon again.
+#[test]
+fn fair_fills_the_path_behind_a_short_queue() {
+    for (queue_percent, least) in [(10, 85.0), (25, 92.0), (50, 93.0), (100, 99.0)] {
+        let outcome = alone(Path { rate_mbps: 100, rtt_ms: 50, queue_percent, seconds: 60, ..PATH }, Sender::Fair);
+        assert!(outcome.share > least, "queue of {queue_percent} %: {outcome:?}");
     }
 }
 
