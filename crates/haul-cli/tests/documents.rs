@@ -1,7 +1,8 @@
 //! The commands of docs/use, as a reader types them: every block ```` ```sh run ```` of a page is run, one after the other, and must end well.
 //!
-//! A page has a network namespace of its own, in which the names of its hosts are this machine, a stand-in for ssh runs the far side's command in a directory of
-//! that host, and daemons have the ports that they have by default. Comments in the page say what is there before and after:
+//! A page has a network namespace of its own, in which the names of its hosts are this machine, 192.0.2.7 and 198.51.100.7 are addresses of it, a stand-in for ssh
+//! runs the far side's command in a directory of that host, and daemons have the ports that they have by default. Comments in the page say what is there before and
+//! after:
 //!
 //! ```text
 //! <!-- given: photos/a.jpg host:logs/b.log /srv/pub/c -->   files, here, in a host's home, or below /srv
@@ -43,6 +44,7 @@ cd "$HOME" && exec /bin/sh -c "$*"
 const PRELUDE: &str = r#"
 set -eu
 ip link set lo up
+for here in 192.0.2.7 198.51.100.7; do ip address add $here/32 dev lo; done
 cp /etc/hosts "$ROOT/names"; for name in $HOSTS; do echo "127.0.0.1 $name" >>"$ROOT/names"; done
 mount --bind "$ROOT/names" /etc/hosts
 mount -t tmpfs srv /srv
@@ -81,7 +83,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("bench", "root, the other tools, and minutes"),
     ("experiments", "minutes; tests/cli/experiments.rs runs each for a moment"),
     ("install", "another machine: scripts/roots.sh installs each way into a clean root"),
-    ("lab", "root and /dev/net/tun: tests/lab.rs"),
+    ("lab", "root and /dev/net/tun: tests/lab.rs runs its blocks"),
     ("pace", "root and eBPF: tests/pace.rs"),
     ("rsh", "the programs that call it: tests/e2e/tests/shells.rs"),
     ("ssh", "sshd and its authorized_keys: tests/e2e/tests/logins.rs"),

@@ -203,6 +203,38 @@ fn up_and_down_by_name() {
     assert_eq!(wan(&["status"]).status.code(), Some(2));
 }
 
+/// The blocks of docs/use/lab.md as root types them, one line after the other, on a WAN with a name of the test's own.
+#[test]
+fn what_the_page_says_works() {
+    let Some(()) = network::possible("the commands of docs/use/lab.md", &["ip", "iperf3"]) else { return };
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/use/lab.md")).unwrap();
+    let commands = typed_by_root(&page);
+    let name = format!("page-{}", std::process::id());
+    let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", Path::new(HAUL).parent().unwrap().display());
+    let shell = |command: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).env("HAUL_LAB_NAME", &name).env("PATH", &path).stdin(Stdio::null()).output().unwrap()
+    };
+    let run = |command: &&str| {
+        let output = shell(command);
+        let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat();
+        if output.status.success() { None } else { Some(format!("{command}: {}\n{said}", output.status)) }
+    };
+    let failed = commands.iter().find_map(run);
+    // The last command of the page ends the WAN; where another one has failed it is still there.
+    let is_left = shell("haul lab wan status").status.success();
+    shell("haul lab wan down");
+    assert_eq!(failed, None);
+    assert!(!is_left, "the page ends, and its WAN is there");
+    assert!(commands.len() >= 6, "only {commands:?}");
+}
+
+/// What a page has root type: the lines of its console blocks that begin with `#`.
+fn typed_by_root(page: &str) -> Vec<&str> {
+    let blocks = page.split("\n```console\n").skip(1).filter_map(|rest| rest.split("\n```").next());
+    blocks.flat_map(str::lines).filter_map(|line| line.strip_prefix("# ")).collect()
+}
+
 /// A `haul lab wan run` whose command runs on, and has left a process on a host that nobody waits for.
 struct Running {
     child: Child,

@@ -12,7 +12,7 @@
 //!   unproved       challenges and their answers, within the same bound   a further path, or where somebody seems to have moved
 //!   opening        challenges: this side has chosen the address
 //! ```
-//! A client may look elsewhere: besides where it has chosen to go, the other addresses of its server ([`crate::Doors`]) are asked, a few times each. The first that answers is where the path leads.
+//! A client may look elsewhere: besides where it has chosen to go, the other addresses of its server ([`crate::ServerAddresses`]) are asked, a few times each. The first that answers is where the path leads.
 //! Sources: RFC 9000 8 and 9, draft-ietf-quic-multipath 4.1.
 
 use std::collections::VecDeque;

@@ -10,7 +10,7 @@
 //!   duty     what is a path for at present?           data, spare, nothing: the client's word
 //!   allowance  how much may a metered path carry?        a limit shared out between both ends
 //!   address  where does a path lead?                     how the peer's address is proved, and a change of it followed
-//!   doors    where else can the server be reached?     what it tells, and which of that is believed
+//!   server_addresses  where else can the server be reached?  what it tells, and which of that is believed
 //!   mtu      how large may its packets be?              the search for the largest that arrives
 //!   witness  what has it shown of itself?              whether a queue stood where packets were lost
 //!   familiar  how far is its network?                what earlier connections have measured, for the first timer
@@ -22,7 +22,6 @@
 
 mod address;
 mod allowance;
-mod doors;
 mod duty;
 mod familiar;
 mod kin;
@@ -30,6 +29,7 @@ pub mod leave;
 mod mtu;
 mod roster;
 mod scheduler;
+mod server_addresses;
 mod turns;
 mod via;
 mod whereabouts;
@@ -37,7 +37,6 @@ mod witness;
 
 pub use address::{CHALLENGE_BYTES, CONTROL_BYTES, PeerAddress, Proof};
 pub use allowance::Allowance;
-pub use doors::{Announced, DOOR_BYTES, DOORS_MAX, Doors, announced, door_from_bytes, door_to_bytes};
 pub use duty::{Duty, Standing, Told};
 pub use familiar::Familiar;
 pub use kin::Verdict;
@@ -45,6 +44,9 @@ pub use leave::Leave;
 pub use mtu::MtuDiscovery;
 pub use roster::{Load, Roster};
 pub use scheduler::{Scheduler, UnknownScheduler};
+pub use server_addresses::{
+    ADDRESS_BYTES, Announced, SERVER_ADDRESSES_MAX, ServerAddresses, address_from_bytes, address_to_bytes, announced,
+};
 pub use turns::{Candidate, Turns};
 pub use via::{Class, Exit, Via, ViaSyntaxError};
 pub use whereabouts::Whereabouts;

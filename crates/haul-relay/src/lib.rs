@@ -6,7 +6,7 @@
 //!     <-- cookie ----------                             to the address that the question came from, and as long as that
 //!     --- prove ---------->                             with the cookie: the address is the end's
 //!     <-- where it is -----  <-- ask .. where it is --  what the relay sees: the address outside of the NAT
-//!     --- knock ------------------------------------->  each to where the other one is, at the same time: what has left opens the NAT for what comes
+//!     --- punch ------------------------------------->  each to where the other one is, at the same time: what has left opens the NAT for what comes
 //!     --- anything -------> --- the same ----------->
 //! ```
 //! - Nobody gets a pair of tickets ([`Relay::allocate`]) whom the program has not let in; how, is its business, and how the tickets come to the two ends.
@@ -22,7 +22,7 @@ mod rate;
 mod registration;
 mod relay;
 
-pub use message::{KEY_BYTES, Key, MARK, MESSAGE_BYTES, PairId, is_knock, knock};
+pub use message::{KEY_BYTES, Key, MARK, MESSAGE_BYTES, PairId, is_punch, punch};
 pub use registration::{Heard, Registration};
 pub use relay::{Allocation, Full, Limits, RANDOM_BYTES, Relay};
 

@@ -1,4 +1,4 @@
-//! What an end and a relay say to each other, and what two ends knock with: datagrams of one length.
+//! What an end and a relay say to each other, and what two ends punch holes with: datagrams of one length.
 //!
 //! ```text
 //!   mark 8 | kind 1 | end 1 | 0 0 | pair 8 | body 28 | proof 16
@@ -8,7 +8,7 @@
 //!   COOKIE     cookie 16 | 0                           the end's key
 //!   PROVE      count 8 | cookie 16 | 0                 the end's key
 //!   PLACE      address 16 (IPv4 mapped) | port 2 | 0   the end's key
-//!   KNOCK      0                                       a key that the two ends share and the relay does not know
+//!   PUNCH      0                                       a key that the two ends share and the relay does not know
 //! ```
 //! The proof is BLAKE3, keyed, over all that stands before it. Kind and end are in it, so that nothing can be sent back as something else.
 
@@ -42,11 +42,11 @@ const ASK: u8 = 1;
 const COOKIE: u8 = 2;
 const PROVE: u8 = 3;
 const PLACE: u8 = 4;
-const KNOCK: u8 = 5;
+const PUNCH: u8 = 5;
 
 /// What is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Word {
+pub enum Content {
     /// An end wants to be known by the address that this comes from.
     Ask { count: u64 },
     /// It may say this there.
@@ -55,34 +55,34 @@ pub enum Word {
     Prove { count: u64, cookie: Cookie },
     /// That is where it is.
     Place { at: SocketAddr },
-    /// One end knocks at the other's NAT.
-    Knock,
+    /// One end opens its NAT for the other: hole punching.
+    Punch,
 }
 
 /// Writes a message.
-pub fn encode(word: Word, pair: PairId, end: End, key: &Key) -> Message {
+pub fn encode(content: Content, pair: PairId, end: End, key: &Key) -> Message {
     let mut out = [0; MESSAGE_BYTES];
     let mut body = [0; BODY_BYTES];
-    let kind = match word {
-        Word::Ask { count } => {
+    let kind = match content {
+        Content::Ask { count } => {
             put(&mut body, 0, &count.to_be_bytes());
             ASK
         }
-        Word::Cookie { cookie } => {
+        Content::Cookie { cookie } => {
             put(&mut body, 0, &cookie);
             COOKIE
         }
-        Word::Prove { count, cookie } => {
+        Content::Prove { count, cookie } => {
             put(&mut body, 0, &count.to_be_bytes());
             put(&mut body, 8, &cookie);
             PROVE
         }
-        Word::Place { at } => {
+        Content::Place { at } => {
             put(&mut body, 0, &in_ipv6(at.ip()).octets());
             put(&mut body, 16, &at.port().to_be_bytes());
             PLACE
         }
-        Word::Knock => KNOCK,
+        Content::Punch => PUNCH,
     };
     put(&mut out, 0, &MARK);
     put(&mut out, 8, &[kind, end.index() as u8]);
@@ -110,32 +110,32 @@ pub fn claimed(datagram: &[u8]) -> Option<(PairId, End)> {
 }
 
 /// Reads a message, if it is one of this end and proved.
-pub fn decode(datagram: &[u8], pair: PairId, end: End, key: &Key) -> Option<Word> {
+pub fn decode(datagram: &[u8], pair: PairId, end: End, key: &Key) -> Option<Content> {
     let message: &Message = datagram.try_into().ok().filter(|_| claimed(datagram) == Some((pair, end)))?;
     verify_slices_are_equal(&proof(key, message), &message[PROVED_BYTES..]).ok()?;
     let body = &message[20..PROVED_BYTES];
-    let word = match message[8] {
-        ASK => Word::Ask { count: u64::from_be_bytes(*body.first_chunk()?) },
-        COOKIE => Word::Cookie { cookie: *body.first_chunk()? },
-        PROVE => Word::Prove { count: u64::from_be_bytes(*body.first_chunk()?), cookie: *body[8..].first_chunk()? },
+    let content = match message[8] {
+        ASK => Content::Ask { count: u64::from_be_bytes(*body.first_chunk()?) },
+        COOKIE => Content::Cookie { cookie: *body.first_chunk()? },
+        PROVE => Content::Prove { count: u64::from_be_bytes(*body.first_chunk()?), cookie: *body[8..].first_chunk()? },
         PLACE => {
             let ip = Ipv6Addr::from(*body.first_chunk::<16>()?).to_canonical();
-            Word::Place { at: SocketAddr::new(ip, u16::from_be_bytes(*body[16..].first_chunk()?)) }
+            Content::Place { at: SocketAddr::new(ip, u16::from_be_bytes(*body[16..].first_chunk()?)) }
         }
-        KNOCK => Word::Knock,
+        PUNCH => Content::Punch,
         _ => return None,
     };
-    Some(word)
+    Some(content)
 }
 
 /// What one end sends to the other's address, so that its NAT lets the answer in. `key` is a secret of the two.
-pub fn knock(pair: PairId, from: End, key: &Key) -> Message {
-    encode(Word::Knock, pair, from, key)
+pub fn punch(pair: PairId, from: End, key: &Key) -> Message {
+    encode(Content::Punch, pair, from, key)
 }
 
-/// Whether this end has knocked with a datagram.
-pub fn is_knock(datagram: &[u8], pair: PairId, from: End, key: &Key) -> bool {
-    decode(datagram, pair, from, key) == Some(Word::Knock)
+/// Whether a datagram is this end's hole punching.
+pub fn is_punch(datagram: &[u8], pair: PairId, from: End, key: &Key) -> bool {
+    decode(datagram, pair, from, key) == Some(Content::Punch)
 }
 
 /// What an address is to say to show that it gets what is sent there.
@@ -177,31 +177,31 @@ mod tests {
 
     const KEY: Key = [7; KEY_BYTES];
 
-    fn words() -> Vec<Word> {
+    fn contents() -> Vec<Content> {
         let at = |text: &str| text.parse().expect("an address");
         vec![
-            Word::Ask { count: 1 },
-            Word::Cookie { cookie: [9; 16] },
-            Word::Prove { count: u64::MAX, cookie: [3; 16] },
-            Word::Place { at: at("192.0.2.7:65535") },
-            Word::Place { at: at("[2001:db8::1]:1") },
-            Word::Knock,
+            Content::Ask { count: 1 },
+            Content::Cookie { cookie: [9; 16] },
+            Content::Prove { count: u64::MAX, cookie: [3; 16] },
+            Content::Place { at: at("192.0.2.7:65535") },
+            Content::Place { at: at("[2001:db8::1]:1") },
+            Content::Punch,
         ]
     }
 
     #[test]
     fn a_message_is_read_as_it_was_written_by_who_holds_the_key_and_by_nobody_else() {
-        for word in words() {
-            let message = encode(word, 5, End::Other, &KEY);
+        for content in contents() {
+            let message = encode(content, 5, End::Other, &KEY);
             assert_eq!(claimed(&message), Some((5, End::Other)));
-            assert_eq!(decode(&message, 5, End::Other, &KEY), Some(word));
+            assert_eq!(decode(&message, 5, End::Other, &KEY), Some(content));
             assert_eq!(decode(&message, 5, End::Other, &[8; KEY_BYTES]), None, "another key");
             assert_eq!(decode(&message, 6, End::Other, &KEY), None, "another pair");
             assert_eq!(decode(&message, 5, End::Asking, &KEY), None, "the other end");
             for at in 0..MESSAGE_BYTES {
                 let mut changed = message;
                 changed[at] ^= 1;
-                assert_eq!(decode(&changed, 5, End::Other, &KEY), None, "byte {at} of {word:?}");
+                assert_eq!(decode(&changed, 5, End::Other, &KEY), None, "byte {at} of {content:?}");
             }
             assert_eq!(decode(&message[..MESSAGE_BYTES - 1], 5, End::Other, &KEY), None);
         }

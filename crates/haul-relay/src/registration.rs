@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::Ticket;
-use crate::message::{Cookie, MESSAGE_BYTES, Word, decode, encode};
+use crate::message::{Content, Cookie, MESSAGE_BYTES, decode, encode};
 
 /// An end that makes itself known: [`Self::says`] again and again, [`Self::hears`] what comes back. Done once, the same keeps it known, also where its address changes.
 #[derive(Debug)]
@@ -31,23 +31,23 @@ impl Registration {
     /// What to send to the relay.
     pub fn says(&mut self) -> [u8; MESSAGE_BYTES] {
         self.count += 1;
-        let word = match self.cookie {
-            Some(cookie) => Word::Prove { count: self.count, cookie },
-            None => Word::Ask { count: self.count },
+        let content = match self.cookie {
+            Some(cookie) => Content::Prove { count: self.count, cookie },
+            None => Content::Ask { count: self.count },
         };
-        encode(word, self.ticket.pair, self.ticket.end, &self.ticket.key)
+        encode(content, self.ticket.pair, self.ticket.end, &self.ticket.key)
     }
 
     /// What has come from it; none where that is no message of the relay's to this end.
     pub fn hears(&mut self, datagram: &[u8]) -> Option<Heard> {
         match decode(datagram, self.ticket.pair, self.ticket.end, &self.ticket.key)? {
-            Word::Cookie { cookie } => {
+            Content::Cookie { cookie } => {
                 // One that is said already, and asked for again, is the answer to what was said before it.
                 let is_new = self.cookie.replace(cookie) != Some(cookie);
                 is_new.then_some(Heard::Again)
             }
-            Word::Place { at } => Some(Heard::Known(at)),
-            Word::Ask { .. } | Word::Prove { .. } | Word::Knock => None,
+            Content::Place { at } => Some(Heard::Known(at)),
+            Content::Ask { .. } | Content::Prove { .. } | Content::Punch => None,
         }
     }
 }

@@ -8,7 +8,7 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 use haul_units::{BitRate, Time};
 use thiserror::Error;
 
-use crate::message::{Key, MESSAGE_BYTES, PairId, Word, claimed, cookie, decode, encode, is_message};
+use crate::message::{Content, Key, MESSAGE_BYTES, PairId, claimed, cookie, decode, encode, is_message};
 use crate::rate::Bucket;
 use crate::{End, Ticket};
 
@@ -125,20 +125,20 @@ impl Relay {
         let pair = self.pairs.get_mut(&id)?;
         let member = &mut pair.ends[end.index()];
         let ticket = &member.ticket;
-        let word = decode(datagram, id, end, &ticket.key)?;
+        let content = decode(datagram, id, end, &ticket.key)?;
         let expected = cookie(&self.secret, ticket, from);
-        let (count, is_proved) = match word {
-            Word::Ask { count } => (count, false),
-            Word::Prove { count, cookie } => (count, verify_slices_are_equal(&cookie, &expected).is_ok()),
-            Word::Cookie { .. } | Word::Place { .. } | Word::Knock => return None,
+        let (count, is_proved) = match content {
+            Content::Ask { count } => (count, false),
+            Content::Prove { count, cookie } => (count, verify_slices_are_equal(&cookie, &expected).is_ok()),
+            Content::Cookie { .. } | Content::Place { .. } | Content::Punch => return None,
         };
         if count <= member.count {
             return None;
         }
         if !is_proved {
-            return Some(encode(Word::Cookie { cookie: expected }, id, end, &ticket.key));
+            return Some(encode(Content::Cookie { cookie: expected }, id, end, &ticket.key));
         }
-        let answer = encode(Word::Place { at: from }, id, end, &ticket.key);
+        let answer = encode(Content::Place { at: from }, id, end, &ticket.key);
         member.count = count;
         let before = member.at.replace(from);
         pair.heard = now;

@@ -48,7 +48,7 @@ fn assert_said(finished: &[Finished], said: &[&str], not_said: &[&str]) {
 }
 
 #[test]
-fn through_two_cones_both_knock_and_the_relay_carries_nothing() {
+fn through_two_cones_both_punch_and_the_relay_carries_nothing() {
     let Some(nats) = Nats::open(Nat::Cone, Nat::Cone) else { return };
     nats.authorize_near(&["--only", "relay"]);
     let serving = nats.serve(&["--relay", "keys"]);
@@ -208,7 +208,7 @@ fn by_a_jump_host_both_meet_all_the_same() {
     }
 }
 
-/// A cone tells its peer where to knock, and takes an answer from there alone.
+/// A cone tells its peer where to send, and takes an answer from there alone.
 #[test]
 fn a_symmetric_nat_on_one_side_is_enough_for_the_relay_to_be_needed() {
     for (near, far) in [(Nat::Cone, Nat::Symmetric), (Nat::Symmetric, Nat::Cone)] {

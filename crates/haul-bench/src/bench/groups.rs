@@ -28,8 +28,8 @@ pub struct Groups {
 #[derive(Debug)]
 pub struct Group {
     dir: PathBuf,
-    /// For those that enter.
-    door: Arc<File>,
+    /// `cgroup.procs`, for those that enter.
+    procs: Arc<File>,
 }
 
 /// Why there are none.
@@ -63,7 +63,7 @@ impl Groups {
         let dir = self.parent.join(format!("{PREFIX}{}-{number}-{what}", std::process::id()));
         fs::create_dir(&dir)?;
         match File::options().write(true).open(dir.join("cgroup.procs")) {
-            Ok(door) => Ok(Group { dir, door: Arc::new(door) }),
+            Ok(procs) => Ok(Group { dir, procs: Arc::new(procs) }),
             Err(error) => {
                 let _ = fs::remove_dir(&dir);
                 Err(error)
@@ -92,12 +92,12 @@ impl Groups {
 impl Group {
     /// Has a program enter, before it is executed, and so all that it will start.
     pub fn admit(&self, command: &mut Command) {
-        let door = Arc::clone(&self.door);
+        let procs = Arc::clone(&self.procs);
         // SAFETY: between fork and exec there is one write to a descriptor that was open before; the string is in the program's text.
         unsafe {
             command.pre_exec(move || {
                 // "0" is who writes.
-                let written = libc::write(door.as_raw_fd(), c"0".as_ptr().cast(), 1);
+                let written = libc::write(procs.as_raw_fd(), c"0".as_ptr().cast(), 1);
                 if written == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
             });
         }
@@ -105,7 +105,7 @@ impl Group {
 
     /// Has a process enter that runs, with its threads; not with what it has started.
     pub fn enter(&self, process: Pid) -> io::Result<()> {
-        (&*self.door).write_all(process.as_raw_nonzero().to_string().as_bytes())
+        (&*self.procs).write_all(process.as_raw_nonzero().to_string().as_bytes())
     }
 
     /// Processor time of all that was in it so far, those that have ended included.

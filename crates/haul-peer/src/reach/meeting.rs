@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::clock;
 use crate::operand::DaemonHost;
-use crate::relay::{Heard, KNOCK, Meeting, Met, Post};
+use crate::relay::{Heard, Meeting, Met, PUNCH_INTERVAL, Post};
 
 /// How long the relay's port may take to answer.
 const REGISTER: Duration = Duration::from_millis(2500);
@@ -70,7 +70,7 @@ pub(super) struct BothThere {
     pub(super) seen: SocketAddr,
     post: Post,
     kept: Box<dyn Send>,
-    knocked: Option<Instant>,
+    punched: Option<Instant>,
 }
 
 impl RelayWay {
@@ -99,7 +99,7 @@ impl RelayWay {
         let mut post = Post::new(aside, pair.relay, pair.ours.clone(), key);
         let met = if is_random { invite(&mut post, &pair, &key, channel) } else { Err(NoMeeting::NobodyCame) };
         match met {
-            Ok(seen) => Ok(BothThere { seen, post, kept: pair.kept, knocked: None }),
+            Ok(seen) => Ok(BothThere { seen, post, kept: pair.kept, punched: None }),
             Err(error) => {
                 self.aside = Some(post.into_aside());
                 Err(error)
@@ -118,7 +118,7 @@ impl RelayWay {
         let until = left.clone();
         let stay = move || {
             while !until.is_cancelled() && post.stay() {
-                post.hear(KNOCK * 10);
+                post.hear(PUNCH_INTERVAL * 10);
             }
             post.into_aside()
         };
@@ -152,18 +152,18 @@ impl BothThere {
         self.post.relay()
     }
 
-    /// Knocks at the far side's NAT, now and then.
-    pub(super) fn knock(&mut self, at: SocketAddr) {
-        if self.knocked.is_none_or(|knocked| knocked.elapsed() >= KNOCK) {
-            self.knocked = Some(clock::now());
-            self.post.knock(at);
+    /// Punches a hole for the far side, now and then.
+    pub(super) fn punch(&mut self, at: SocketAddr) {
+        if self.punched.is_none_or(|punched| punched.elapsed() >= PUNCH_INTERVAL) {
+            self.punched = Some(clock::now());
+            self.post.punch(at);
         }
     }
 
-    /// From where the far side has knocked here; waited for so long.
-    pub(super) fn is_knocked_at(&mut self, patience: Duration) -> Option<SocketAddr> {
+    /// From where the far side's hole punching comes; waited for so long.
+    pub(super) fn is_punched_from(&mut self, patience: Duration) -> Option<SocketAddr> {
         match self.post.hear(patience)? {
-            Heard::Knocked(from) => Some(from),
+            Heard::Punched(from) => Some(from),
             Heard::Known(_) => None,
         }
     }
@@ -173,11 +173,11 @@ impl BothThere {
 fn invite(post: &mut Post, pair: &Pair, key: &Key, channel: &Carrier) -> Result<SocketAddr, NoMeeting> {
     let port = pair.relay.port();
     let seen = post.register(REGISTER).ok_or(NoMeeting::Silent(port))?;
-    channel.say(&Meeting::new(pair.relay, &pair.theirs, key, seen).to_words());
+    channel.say(&Meeting::new(pair.relay, &pair.theirs, key, seen).to_bytes());
     let said = clock::now();
     while let Some(left) = FAR.checked_sub(said.elapsed()) {
-        let Some(words) = channel.hear(left) else { break };
-        match Met::from_words(&words).filter(|met| met.pair == pair.ours.pair) {
+        let Some(message) = channel.hear(left) else { break };
+        match Met::from_bytes(&message).filter(|met| met.pair == pair.ours.pair) {
             Some(Met { seen: Some(there), .. }) => {
                 tracing::debug!(here = %seen, %there, "both are known to the relay");
                 return Ok(there);

@@ -51,8 +51,8 @@ const ANSWERS: Duration = FIRST_ANSWER;
 const CALLED_AT: usize = 2;
 /// How much longer than a round trip an answer may take then.
 const CALLED: Duration = Duration::from_millis(200);
-/// How much longer than a round trip both sides knock at each other's NAT.
-const KNOCKED: Duration = Duration::from_secs(1);
+/// How much longer than a round trip both sides punch holes for each other.
+const PUNCHING: Duration = Duration::from_secs(1);
 /// Pause between two rounds in which no way opened.
 const PAUSE: Duration = Duration::from_secs(3);
 
@@ -303,15 +303,15 @@ impl Watch {
         }
     }
 
-    /// Knocks at the far side's NAT while the far side knocks at ours; where it is heard, if it is.
+    /// Punches a hole for the far side while it punches one for us; where it is heard, if it is.
     fn is_let_through(&mut self, there: &mut BothThere) -> Option<SocketAddr> {
-        let wait = self.ways.rtt.unwrap_or(USUAL_RTT) + KNOCKED;
+        let wait = self.ways.rtt.unwrap_or(USUAL_RTT) + PUNCHING;
         let (mut at, began) = (there.seen, clock::now());
         self.ways.connection.redirect(at);
         while began.elapsed() < wait && !self.is_over() {
-            there.knock(at);
+            there.punch(at);
             // Its NAT may have given it another port for us than for the relay.
-            if let Some(from) = there.is_knocked_at(LOOK / 10).filter(|from| *from != at) {
+            if let Some(from) = there.is_punched_from(LOOK / 10).filter(|from| *from != at) {
                 at = from;
                 self.ways.connection.redirect(at);
             }

@@ -11,14 +11,14 @@ use haul::{Aside, Endpoint};
 use haul_relay::{Key, Ticket};
 use haul_units::Cancel;
 
-use super::post::{Heard, KNOCK, Post};
-use super::words::{Meeting, Met};
+use super::messages::{Meeting, Met};
+use super::post::{Heard, PUNCH_INTERVAL, Post};
 use crate::clock;
 
 /// How long the relay may take to answer.
 const REGISTER: Duration = Duration::from_millis(2500);
-/// How long is knocked at the near side's NAT.
-const KNOCKS: Duration = Duration::from_secs(3);
+/// How long holes are punched to the near side.
+const PUNCHING: Duration = Duration::from_secs(3);
 /// Meetings of one client: it asks for one when UDP falls silent, and whoever wants more of them wants something else.
 const MOST_MEETINGS: usize = 16;
 /// How often is looked whether there is something to do.
@@ -31,10 +31,10 @@ pub fn attend(endpoint: &Endpoint, carrier: Carrier, over: Cancel) {
         let mut meetings = 0;
         let mut held: Option<Held> = None;
         while !over.is_cancelled() {
-            let tick = if held.as_ref().is_some_and(Held::knocks) { KNOCK } else { LOOK };
+            let tick = if held.as_ref().is_some_and(Held::punches) { PUNCH_INTERVAL } else { LOOK };
             let looked = clock::now();
-            let words = carrier.hear(tick).filter(|_| meetings < MOST_MEETINGS);
-            let meeting = words.as_deref().and_then(Meeting::from_words);
+            let message = carrier.hear(tick).filter(|_| meetings < MOST_MEETINGS);
+            let meeting = message.as_deref().and_then(Meeting::from_bytes);
             if let Some((secrets, meeting)) = meeting.and_then(|meeting| Some((meeting.secrets()?, meeting))) {
                 meetings += 1;
                 let free = held.take().map(Held::into_aside).or_else(|| aside.take());
@@ -62,27 +62,27 @@ struct Held {
 
 impl Held {
     /// Makes this side known to the relay, and says where it is seen.
-    fn come_to(meeting: &Meeting, (ticket, knock): (Ticket, Key), aside: Aside, carrier: &Carrier) -> Self {
-        let mut post = Post::new(aside, meeting.relay, ticket, knock);
+    fn come_to(meeting: &Meeting, (ticket, punch): (Ticket, Key), aside: Aside, carrier: &Carrier) -> Self {
+        let mut post = Post::new(aside, meeting.relay, ticket, punch);
         let seen = post.register(REGISTER);
         tracing::debug!(relay = %meeting.relay, ?seen, near = %meeting.seen, "a meeting");
-        // What leaves first opens the NAT here, before the near side knows where to knock.
-        post.knock(meeting.seen);
-        carrier.say(&Met { pair: meeting.pair(), seen }.to_words());
-        Self { post, near: meeting.seen, until: clock::now() + KNOCKS }
+        // What leaves first opens the NAT here, before the near side knows where to send.
+        post.punch(meeting.seen);
+        carrier.say(&Met { pair: meeting.pair(), seen }.to_bytes());
+        Self { post, near: meeting.seen, until: clock::now() + PUNCHING }
     }
 
-    fn knocks(&self) -> bool {
+    fn punches(&self) -> bool {
         clock::now() < self.until
     }
 
-    /// Knocks, stays known; false where there is no more sense in it.
+    /// Punches, stays known; false where there is no more sense in it.
     fn goes_on(&mut self) -> bool {
-        if self.knocks() {
-            self.post.knock(self.near);
+        if self.punches() {
+            self.post.punch(self.near);
         }
         while let Some(heard) = self.post.hear(Duration::ZERO) {
-            if let Heard::Knocked(from) = heard {
+            if let Heard::Punched(from) = heard {
                 // The near side may come from another port than the relay has seen.
                 self.near = from;
             }

@@ -1,10 +1,10 @@
-//! One end of a pair at its own socket: makes itself known to the relay, stays so, and knocks at the other end's NAT.
+//! One end of a pair at its own socket: makes itself known to the relay, stays so, and punches a hole for the other end.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use haul::Aside;
-use haul_relay::{Key, Registration, Ticket, is_knock, knock};
+use haul_relay::{Key, Registration, Ticket, is_punch, punch};
 
 use crate::clock;
 
@@ -14,8 +14,8 @@ const AGAIN: Duration = Duration::from_millis(250);
 const REFRESH: Duration = Duration::from_secs(5);
 /// A relay that has not answered for so long has ended the pair.
 const FORGOTTEN: Duration = Duration::from_secs(40);
-/// How often is knocked.
-pub const KNOCK: Duration = Duration::from_millis(50);
+/// From one datagram that punches a hole to the next.
+pub const PUNCH_INTERVAL: Duration = Duration::from_millis(50);
 
 /// One end.
 pub struct Post {
@@ -23,7 +23,7 @@ pub struct Post {
     relay: SocketAddr,
     ticket: Ticket,
     registration: Registration,
-    knock: Key,
+    punch: Key,
     /// When the relay was last told, and when it last answered.
     told: Instant,
     answered: Instant,
@@ -34,15 +34,15 @@ pub struct Post {
 pub enum Heard {
     /// The relay knows this end, by this address.
     Known(SocketAddr),
-    /// The other end has knocked, from this address.
-    Knocked(SocketAddr),
+    /// The other end's hole punching comes from this address.
+    Punched(SocketAddr),
 }
 
 impl Post {
     /// Not known yet.
-    pub fn new(aside: Aside, relay: SocketAddr, ticket: Ticket, knock: Key) -> Self {
+    pub fn new(aside: Aside, relay: SocketAddr, ticket: Ticket, punch: Key) -> Self {
         let (registration, now) = (Registration::new(ticket.clone()), clock::now());
-        Self { aside, relay, ticket, registration, knock, told: now, answered: now }
+        Self { aside, relay, ticket, registration, punch, told: now, answered: now }
     }
 
     /// Where the relay is.
@@ -75,16 +75,16 @@ impl Post {
         self.answered.elapsed() < FORGOTTEN && (self.told.elapsed() < REFRESH || self.tell())
     }
 
-    /// Knocks there.
-    pub fn knock(&self, at: SocketAddr) {
-        self.aside.send(at, &knock(self.ticket.pair, self.ticket.end, &self.knock));
+    /// Opens the NAT here for what comes from there, and says so there.
+    pub fn punch(&self, at: SocketAddr) {
+        self.aside.send(at, &punch(self.ticket.pair, self.ticket.end, &self.punch));
     }
 
     /// What comes next, waited for so long.
     pub fn hear(&mut self, patience: Duration) -> Option<Heard> {
         let (from, datagram) = self.aside.receive(patience)?;
-        if is_knock(&datagram, self.ticket.pair, self.ticket.end.opposite(), &self.knock) {
-            return Some(Heard::Knocked(from));
+        if is_punch(&datagram, self.ticket.pair, self.ticket.end.opposite(), &self.punch) {
+            return Some(Heard::Punched(from));
         }
         match self.registration.hears(&datagram).filter(|_| from == self.relay)? {
             haul_relay::Heard::Again => {

@@ -24,7 +24,6 @@
 mod acked;
 mod admission;
 mod close;
-mod doors;
 mod echo;
 mod event;
 mod filler;
@@ -36,6 +35,7 @@ mod quiet;
 mod reason;
 mod redirect;
 mod sealing;
+mod server_addresses;
 mod setup;
 mod stats;
 mod streams;
@@ -47,7 +47,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use haul_cc::{ControllerChoice, Learned};
-use haul_paths::{Doors, Roster, Whereabouts};
+use haul_paths::{Roster, ServerAddresses, Whereabouts};
 use haul_units::{BitRate, Bytes, Time};
 
 pub(crate) use admission::confined;
@@ -97,7 +97,7 @@ pub struct Connection {
     /// The peer, a client, wants to know where else we are.
     takes_addresses: bool,
     /// Where else a client's server is.
-    doors: Doors,
+    server_addresses: ServerAddresses,
     /// Between how many paths rates are shared out.
     sharers: usize,
     /// Which of them carries what.

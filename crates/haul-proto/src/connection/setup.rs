@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
-use haul_paths::{Doors, PeerAddress, Roster, Whereabouts};
+use haul_paths::{PeerAddress, Roster, ServerAddresses, Whereabouts};
 use haul_units::{Bytes, Time};
 use zeroize::Zeroizing;
 
@@ -53,7 +53,7 @@ impl Connection {
             paths_allowed: 1,
             takes_standings: false,
             takes_addresses: false,
-            doors: Doors::default(),
+            server_addresses: ServerAddresses::default(),
             sharers: 1,
             roster: Roster::default(),
             echoes: None,

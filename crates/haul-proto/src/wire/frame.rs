@@ -7,7 +7,7 @@ use super::ack::Ack;
 use super::error::DecodeError;
 use super::stream::{StreamId, StreamKind};
 use super::varint::{Reader, put_varint};
-use haul_paths::{DOOR_BYTES, Standing, Told, door_from_bytes, door_to_bytes};
+use haul_paths::{ADDRESS_BYTES, Standing, Told, address_from_bytes, address_to_bytes};
 
 /// One control frame.
 #[derive(Debug, Clone, PartialEq)]
@@ -153,7 +153,7 @@ impl Frame {
             }
             Self::ServerAddress(address) => {
                 out.push(SERVER_ADDRESS);
-                out.extend_from_slice(&door_to_bytes(*address));
+                out.extend_from_slice(&address_to_bytes(*address));
             }
             Self::Close { code, reason } => {
                 let reason = &reason[..reason.len().min(Self::MAX_REASON_BYTES)];
@@ -223,7 +223,7 @@ impl Frame {
                 }
                 Self::Close { code, reason: reader.take(len)?.to_vec() }
             }
-            SERVER_ADDRESS => Self::ServerAddress(door_from_bytes(reader.take(DOOR_BYTES)?).ok_or(DecodeError::Truncated)?),
+            SERVER_ADDRESS => Self::ServerAddress(address_from_bytes(reader.take(ADDRESS_BYTES)?).ok_or(DecodeError::Truncated)?),
             unknown => return Err(DecodeError::UnknownFrame(unknown)),
         };
         Ok(Some(frame))

@@ -4,7 +4,6 @@
 
 mod bulk;
 mod carried;
-mod doors;
 mod evidence;
 mod harness;
 mod hostile;
@@ -12,4 +11,5 @@ mod life;
 mod paths;
 mod random;
 mod sealing;
+mod server_addresses;
 mod start;

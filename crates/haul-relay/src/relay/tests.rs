@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Heard, Registration, knock};
+use crate::{Heard, Registration, punch};
 
 const NEAR: &str = "192.0.2.1:1000";
 const FAR: &str = "198.51.100.2:2000";
@@ -112,7 +112,7 @@ fn nothing_that_a_relay_says_is_answered() {
     let cookie = relay.handle(Time::ZERO, at(NEAR), &near.says()).expect("a cookie");
     near.hears(&cookie);
     let place = relay.handle(Time::ZERO, at(NEAR), &near.says()).expect("a place");
-    for said in [cookie, place, knock(relay.by_address[&at(NEAR)].0, End::Asking, &[1; 32])] {
+    for said in [cookie, place, punch(relay.by_address[&at(NEAR)].0, End::Asking, &[1; 32])] {
         assert_eq!(relay.handle(Time::ZERO, at(NEAR), &said), None);
         assert_eq!(relay.forward(Time::ZERO, at(NEAR), &said), None, "messages are not forwarded");
     }

@@ -6,15 +6,15 @@
 //! |---|---|
 //! | `cells` | what is played |
 //! | `play` | a run: the tree, who sends when, what came of it |
-//! | `doors` | what hosts listen on |
+//! | `listeners` | what hosts listen on |
 //! | `tcp`, `transport` | a flow of the kernel's, and of haul's |
 //! | `way`, `subflows` | which of them; what MPTCP is told |
 //! | `ledger` | what has arrived |
 //! | `show` | tables and goals |
 
 mod cells;
-mod doors;
 mod ledger;
+mod listeners;
 mod play;
 mod show;
 mod subflows;

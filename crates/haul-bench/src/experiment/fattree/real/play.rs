@@ -9,8 +9,8 @@ use haul_lab::{NamespaceError, Tree, TreeError, TreeSpec, now};
 use haul_scenarios::fattree::{self, Arrival, DRAINING, Found, Long, SETTLING, Short, Study, Traffic};
 use haul_units::{BitRate, Bytes, ProcessorTicks, Time};
 
-use super::doors::{Doors, DoorsError, MPTCP_PORT, PORT};
 use super::ledger::Ledger;
+use super::listeners::{ListenError, Listeners, MPTCP_PORT, PORT};
 use super::subflows::SubflowsError;
 use super::way::{Sent, Way};
 use super::{subflows, tcp, transport};
@@ -50,7 +50,7 @@ pub enum PlayError {
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
     #[error(transparent)]
-    Doors(#[from] DoorsError),
+    Listen(#[from] ListenError),
     #[error(transparent)]
     Mptcp(#[from] SubflowsError),
     #[error("interrupted")]
@@ -71,14 +71,14 @@ pub fn play(study: &Study, ground: &Ground<'_>) -> Result<Came, PlayError> {
     let traffic = fattree::traffic(study);
     subflows::prepare(&tree, &traffic, [long, short])?;
     let ledger = Ledger::new(traffic.flows.iter().map(|flow| flow.size));
-    let mut doors = Vec::new();
+    let mut listeners = Vec::new();
     for host in tree.hosts() {
-        doors.push(host.namespace.within(|| Doors::open(host.address))??);
+        listeners.push(host.namespace.within(|| Listeners::open(host.address))??);
     }
     let stage = Stage { length: study.length, traffic: &traffic, tree: &tree, ledger: &ledger, short, long };
     let (outcomes, between) = std::thread::scope(|scope| {
-        for doors in &doors {
-            doors.attend(scope, &ledger);
+        for listeners in &listeners {
+            listeners.attend(scope, &ledger);
         }
         let played = stage.direct(scope, ground);
         // Whatever came of it: those who wait and send go, then those who receive, and the scope can end.

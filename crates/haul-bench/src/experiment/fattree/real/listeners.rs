@@ -10,23 +10,23 @@ use super::ledger::Ledger;
 use super::{tcp, transport};
 
 /// Of a host.
-pub struct Doors {
+pub struct Listeners {
     tcp: TcpListener,
     mptcp: Option<TcpListener>,
     haul: Endpoint,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum DoorsError {
+pub enum ListenError {
     #[error("a host cannot listen: {0}")]
     Tcp(#[from] io::Error),
     #[error(transparent)]
     Haul(#[from] BindError),
 }
 
-impl Doors {
+impl Listeners {
     /// In the host's namespace.
-    pub fn open(address: Ipv4Addr) -> Result<Self, DoorsError> {
+    pub fn open(address: Ipv4Addr) -> Result<Self, ListenError> {
         Ok(Self {
             tcp: tcp::listen(address, PORT, false)?,
             // Where there is none nobody comes to it.

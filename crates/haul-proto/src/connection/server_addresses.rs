@@ -1,6 +1,6 @@
 //! Further addresses of a server: it tells them to clients that open paths by interfaces, and these look for it there where the first one does not answer.
 //!
-//! What of it is believed, and how often an address is asked that does not answer, is haul-paths' to say ([`haul_paths::Doors`], [`haul_paths::PeerAddress`]).
+//! What of it is believed, and how often an address is asked that does not answer, is haul-paths' to say ([`haul_paths::ServerAddresses`], [`haul_paths::PeerAddress`]).
 
 use std::net::SocketAddr;
 
@@ -25,7 +25,7 @@ impl Connection {
 
     /// Where a client's server can be: where it was reached first, then what it has told, as far as a client goes there.
     pub fn server_addresses(&self) -> Vec<SocketAddr> {
-        self.handshake_peer.into_iter().chain(self.doors.others().iter().copied()).collect()
+        self.handshake_peer.into_iter().chain(self.server_addresses.others().iter().copied()).collect()
     }
 
     /// The server can be reached there too.
@@ -33,7 +33,7 @@ impl Connection {
         let Some(reached) = self.handshake_peer.filter(|_| self.side == Side::Client && !self.config.via.is_empty()) else {
             return;
         };
-        if self.doors.on_told(reached, told) {
+        if self.server_addresses.on_told(reached, told) {
             for index in 0..self.paths.len() {
                 if !self.paths[index].peer.is_open() {
                     self.look_elsewhere(now, index);
@@ -44,7 +44,7 @@ impl Connection {
 
     /// A client's path does not know whether its server answers where it leads.
     pub(super) fn look_elsewhere(&mut self, now: Time, index: usize) {
-        if !self.doors.others().is_empty() {
+        if !self.server_addresses.others().is_empty() {
             let addresses = self.server_addresses();
             self.paths[index].peer.look_elsewhere(now, addresses);
         }

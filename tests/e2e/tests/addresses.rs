@@ -11,13 +11,13 @@ use serde_json::Value;
 const SIZE: u64 = 30 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-struct Doors {
+struct TwoLinks {
     lab: Lab,
     source: PathBuf,
     root: PathBuf,
 }
 
-impl Doors {
+impl TwoLinks {
     /// The direct link has IPv4, or IPv6 alone.
     fn open(is_ipv6: bool, seed: u64) -> Option<Self> {
         let lab = Lab::open()?;
@@ -64,44 +64,44 @@ fn assert_both_carry(finished: &Finished) {
 #[test]
 fn a_copy_uses_the_address_that_the_server_has_on_each_link() {
     for (is_ipv6, seed) in [(false, 1811), (true, 1812)] {
-        let Some(doors) = Doors::open(is_ipv6, seed) else { return };
-        let daemon = Daemon::start_everywhere(&doors.lab, &doors.root, &[]);
-        let back = doors.lab.place("back");
-        assert_both_carry(&doors.copy(doors.source.join("file"), daemon.url("")));
-        assert_both_carry(&doors.copy(daemon.url("file"), back.as_os_str()));
-        doors.assert_same(&doors.root.join("file"));
-        doors.assert_same(&back.join("file"));
+        let Some(links) = TwoLinks::open(is_ipv6, seed) else { return };
+        let daemon = Daemon::start_everywhere(&links.lab, &links.root, &[]);
+        let back = links.lab.place("back");
+        assert_both_carry(&links.copy(links.source.join("file"), daemon.url("")));
+        assert_both_carry(&links.copy(daemon.url("file"), back.as_os_str()));
+        links.assert_same(&links.root.join("file"));
+        links.assert_same(&back.join("file"));
         // Through ssh, the far side is found the same way.
-        let inbox = doors.lab.place("inbox");
-        assert_both_carry(&doors.copy(doors.source.join("file"), format!("far:{}", inbox.display())));
-        doors.assert_same(&inbox.join("file"));
+        let inbox = links.lab.place("inbox");
+        assert_both_carry(&links.copy(links.source.join("file"), format!("far:{}", inbox.display())));
+        links.assert_same(&inbox.join("file"));
     }
 }
 
 #[test]
 fn a_server_tells_of_an_address_that_comes_during_a_copy() {
-    let Some(doors) = Doors::open(false, 1814) else { return };
-    doors.lab.address_far_direct(false);
-    let daemon = Daemon::start_everywhere(&doors.lab, &doors.root, &[]);
-    let mut running = doors.start(doors.source.join("file"), daemon.url(""));
-    let carried = || doors.lab.bytes_over(0);
+    let Some(links) = TwoLinks::open(false, 1814) else { return };
+    links.lab.address_far_direct(false);
+    let daemon = Daemon::start_everywhere(&links.lab, &links.root, &[]);
+    let mut running = links.start(links.source.join("file"), daemon.url(""));
+    let carried = || links.lab.bytes_over(0);
     let under_way = eventually(PATIENCE, || carried() > SIZE / 10 || !running.runs());
-    assert!(under_way && doors.lab.bytes_over_direct() < SIZE / 100, "{} bytes by the other link", carried());
-    doors.lab.address_far_direct(true);
+    assert!(under_way && links.lab.bytes_over_direct() < SIZE / 100, "{} bytes by the other link", carried());
+    links.lab.address_far_direct(true);
     assert_both_carry(&running.wait(PATIENCE).expect(0));
-    doors.assert_same(&doors.root.join("file"));
+    links.assert_same(&links.root.join("file"));
 }
 
 #[test]
 fn a_server_tells_what_its_operator_says() {
-    let Some(doors) = Doors::open(false, 1813) else { return };
-    let daemon = Daemon::start_everywhere(&doors.lab, &doors.root, &["--address", "10.77.9.2"]);
-    assert_both_carry(&doors.copy(doors.source.join("file"), daemon.url("there")));
+    let Some(links) = TwoLinks::open(false, 1813) else { return };
+    let daemon = Daemon::start_everywhere(&links.lab, &links.root, &["--address", "10.77.9.2"]);
+    assert_both_carry(&links.copy(links.source.join("file"), daemon.url("there")));
     daemon.stop();
-    let daemon = Daemon::start_everywhere(&doors.lab, &doors.root, &["--address", "none"]);
-    let before = doors.lab.bytes_over_direct();
-    let finished = doors.copy(doors.source.join("file"), daemon.url("again"));
-    let asked = doors.lab.bytes_over_direct() - before;
+    let daemon = Daemon::start_everywhere(&links.lab, &links.root, &["--address", "none"]);
+    let before = links.lab.bytes_over_direct();
+    let finished = links.copy(links.source.join("file"), daemon.url("again"));
+    let asked = links.lab.bytes_over_direct() - before;
     assert!(asked < SIZE / 100 && carried(&finished).len() <= 2, "{asked} bytes on a link where nobody is known: {finished}");
-    doors.assert_same(&doors.root.join("again"));
+    links.assert_same(&links.root.join("again"));
 }

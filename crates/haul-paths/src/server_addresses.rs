@@ -1,6 +1,6 @@
 //! At which addresses a server can be reached besides the one that a client came to, and which of these a client asks.
 //!
-//! A server tells them inside the connection, so they are its own words; but a client must not knock for it at doors that it could not reach itself, or at more than a few. Of what a client is told
+//! A server tells them inside the connection, so they are its own words; but a client must send nothing for it to addresses that it could not reach itself, or to more than a few. Of what a client is told
 //!
 //! ```text
 //!   what is no host's address: unspecified, multicast, broadcast,
@@ -18,10 +18,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use crate::leave::Interface;
 
 /// Further addresses of a server that a client keeps, and that a server tells, at most.
-pub const DOORS_MAX: usize = 8;
+pub const SERVER_ADDRESSES_MAX: usize = 8;
 
 /// Length of an address as it travels.
-pub const DOOR_BYTES: usize = 18;
+pub const ADDRESS_BYTES: usize = 18;
 
 /// What a server tells of its addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,35 +34,35 @@ pub enum Announced {
 }
 
 /// An address as it travels: 16 bytes, those of IPv4 mapped into IPv6, and the port in network order.
-pub fn door_to_bytes(address: SocketAddr) -> [u8; DOOR_BYTES] {
+pub fn address_to_bytes(address: SocketAddr) -> [u8; ADDRESS_BYTES] {
     let ip = match address.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),
         IpAddr::V6(ip) => ip,
     };
-    let mut bytes = [0; DOOR_BYTES];
+    let mut bytes = [0; ADDRESS_BYTES];
     bytes[..16].copy_from_slice(&ip.octets());
     bytes[16..].copy_from_slice(&address.port().to_be_bytes());
     bytes
 }
 
 /// The address of as many bytes.
-pub fn door_from_bytes(bytes: &[u8]) -> Option<SocketAddr> {
+pub fn address_from_bytes(bytes: &[u8]) -> Option<SocketAddr> {
     let (ip, port) = bytes.split_first_chunk::<16>()?;
     Some(SocketAddr::new(IpAddr::from(*ip).to_canonical(), u16::from_be_bytes(port.try_into().ok()?)))
 }
 
 /// A client's: where else its server can be.
 #[derive(Debug, Clone, Default)]
-pub struct Doors {
+pub struct ServerAddresses {
     others: Vec<SocketAddr>,
 }
 
-impl Doors {
+impl ServerAddresses {
     /// The server, which was reached at `reached`, says that it is at `told` too. Whether that is news to act upon.
     pub fn on_told(&mut self, reached: SocketAddr, told: SocketAddr) -> bool {
         let (reached, told) = (canonical(reached), canonical(told));
         let port_fits = told.port() == reached.port() || told.port() >= FIRST_USER_PORT;
-        let is_new = told != reached && !self.others.contains(&told) && self.others.len() < DOORS_MAX;
+        let is_new = told != reached && !self.others.contains(&told) && self.others.len() < SERVER_ADDRESSES_MAX;
         let is_taken = is_new && port_fits && may_lead(reached.ip(), told.ip());
         if is_taken {
             self.others.push(told);
@@ -76,7 +76,7 @@ impl Doors {
     }
 }
 
-/// What a server bound to `local` tells a client that comes from `client`, at most [`DOORS_MAX`]; `interfaces` is asked where they are wanted.
+/// What a server bound to `local` tells a client that comes from `client`, at most [`SERVER_ADDRESSES_MAX`]; `interfaces` is asked where they are wanted.
 pub fn announced(
     announced: &Announced,
     local: SocketAddr,
@@ -91,7 +91,7 @@ pub fn announced(
         Announced::Interfaces if !local.ip().is_unspecified() => Vec::new(),
         Announced::Interfaces => of_interfaces(&interfaces(), local, client),
     };
-    addresses.truncate(DOORS_MAX);
+    addresses.truncate(SERVER_ADDRESSES_MAX);
     addresses
 }
 
@@ -177,11 +177,11 @@ mod tests {
     }
 
     fn is_taken(reached: &str, told: &str) -> bool {
-        Doors::default().on_told(at(reached), at(told))
+        ServerAddresses::default().on_told(at(reached), at(told))
     }
 
     #[test]
-    fn a_public_server_leads_nobody_to_private_doors() {
+    fn a_public_server_leads_nobody_to_private_addresses() {
         let public = "203.0.113.1:7700";
         for told in ["198.51.100.7:7700", "203.0.113.2:9000", "[2001:db8::1]:7700", "[::ffff:198.51.100.7]:7700"] {
             assert!(is_taken(public, told), "{told}");
@@ -237,14 +237,14 @@ mod tests {
         assert!(is_taken("127.0.0.1:1", "127.0.0.2:7700") && is_taken("127.0.0.1:1", "10.0.0.1:7700"));
         assert!(is_taken("10.0.0.1:1", "192.168.3.4:7700") && is_taken("10.0.0.1:1", "203.0.113.1:7700"));
         assert!(is_taken("169.254.3.4:1", "10.0.0.1:7700") && !is_taken("10.0.0.1:1", "127.0.0.1:7700"));
-        let mut doors = Doors::default();
+        let mut addresses = ServerAddresses::default();
         let reached = at("203.0.113.1:7700");
-        assert!(!doors.on_told(reached, reached), "known");
-        assert!(doors.on_told(reached, at("203.0.113.2:7700")) && !doors.on_told(reached, at("203.0.113.2:7700")));
+        assert!(!addresses.on_told(reached, reached), "known");
+        assert!(addresses.on_told(reached, at("203.0.113.2:7700")) && !addresses.on_told(reached, at("203.0.113.2:7700")));
         for last in 3..=255 {
-            doors.on_told(reached, SocketAddr::from(([203, 0, 113, last], 7700)));
+            addresses.on_told(reached, SocketAddr::from(([203, 0, 113, last], 7700)));
         }
-        assert_eq!(doors.others().len(), DOORS_MAX);
+        assert_eq!(addresses.others().len(), SERVER_ADDRESSES_MAX);
     }
 
     fn machine() -> Vec<Interface> {
@@ -275,7 +275,7 @@ mod tests {
         let near = ["203.0.113.1:7", "[2001:db8::1]:7", "10.0.0.1:7", "[fd00::1]:7", "203.0.113.2:7", "203.0.113.99:7"];
         assert_eq!(told(all, "[::]:7", "::ffff:10.0.0.9"), near);
         assert_eq!(told(all, "[::]:7", "fe80::9"), near);
-        assert_eq!(told(all, "[::]:7", "127.0.0.1").len(), DOORS_MAX);
+        assert_eq!(told(all, "[::]:7", "127.0.0.1").len(), SERVER_ADDRESSES_MAX);
         assert_eq!(told(all, "203.0.113.1:7", "198.51.100.1"), [""; 0], "it hears of no other");
         let these = Announced::These(vec![at("192.0.2.1:0"), at("192.0.2.2:9")]);
         assert_eq!(told(&these, "203.0.113.1:7", "198.51.100.1"), ["192.0.2.1:7", "192.0.2.2:9"]);
