@@ -1,6 +1,7 @@
-//! `scripts/release.sh --dry-run` on a clone of this repository: what it makes, what it leaves alone, what it refuses.
+//! `scripts/release.sh --dry-run` on a clone of this repository: what it makes, what it leaves alone, what it refuses. And what
+//! `scripts/strip.sh` leaves of a program.
 //!
-//! Skipped where this is no checkout: a source archive has no history.
+//! The release is skipped where this is no checkout: a source archive has no history.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -123,4 +124,39 @@ fn what_is_not_ready_is_not_released() {
     clone.git(&["checkout", "-q", "README.md"]);
     fs::write(clone.dir.join("stray.txt"), "new").expect("room");
     clone.assert_refused(&["99.0.1"], "the tree has changes");
+}
+
+/// The names of a file's sections.
+fn sections(file: &Path) -> Vec<String> {
+    let output = Command::new("readelf").args(["--section-headers", "--wide"]).arg(file).output().expect("readelf");
+    assert!(output.status.success(), "{}: {}", file.display(), String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.split_whitespace().filter(|word| word.starts_with('.')).map(str::to_owned).collect()
+}
+
+#[test]
+fn what_only_a_debugger_reads_is_kept_beside_the_program_and_not_in_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("strip-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).expect("a directory");
+    let (text, program, symbols) = (dir.join("program.c"), dir.join("program"), dir.join("beside/program.debug"));
+    for kept in [true, false] {
+        fs::write(&text, "int main(void) { return 7; }").expect("room");
+        assert!(Command::new("cc").arg("-g").arg("-o").arg(&program).arg(&text).status().expect("cc").success());
+        let has =
+            |file: &Path| [".symtab", ".debug_info", ".gnu_debuglink"].map(|name| sections(file).iter().any(|it| it == name));
+        assert_eq!(has(&program), [true, true, false], "as it was linked");
+        let mut strip = Command::new("bash");
+        strip.arg(root.join("scripts/strip.sh")).arg(&program).args(kept.then_some(&symbols));
+        assert!(strip.status().expect("bash").success());
+        assert_eq!(has(&program), [false, false, kept], "kept beside: {kept}");
+        assert_eq!(Command::new(&program).status().expect("a program").code(), Some(7));
+        if kept {
+            assert_eq!(has(&symbols), [true, true, false]);
+            fs::remove_file(&symbols).expect("it was made");
+        }
+    }
+    assert!(!symbols.exists(), "nobody asked for it");
+    fs::remove_dir_all(&dir).expect("it was ours");
 }

@@ -96,6 +96,9 @@ fn the_simulator_s_tcp_is_as_fast_as_the_kernel_s() {
         text.lines().filter(|line| line.contains("Mbit/s, ")).map(|line| line.split('|').map(str::trim).collect()).collect();
     let of = |algorithm: &str| rows.iter().filter(|row| row[1] == algorithm).count();
     let has_bbr = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap().contains("bbr");
+    if !has_bbr {
+        skip::skip_in_ci_too("this kernel has no bbr, beside which the simulator's is to be compared");
+    }
     assert_eq!((of("reno"), of("cubic"), of("bbr")), (2, 2, if has_bbr { 2 } else { 0 }), "{text}");
     assert_eq!(text.contains("this kernel has no bbr"), !has_bbr, "{text}");
     for row in rows {

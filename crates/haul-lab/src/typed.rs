@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use std::time::Duration;
 
-use haul_units::{BitRate, parse_duration};
+use haul_units::{BitRate, Span};
 
 use crate::options::{LinkOptions, QueueSize};
 
@@ -50,10 +50,10 @@ impl FromStr for Beside {
     fn from_str(text: &str) -> Result<Self, TypedError> {
         let mut words = text.split(',');
         let rate = words.next().and_then(|rate| rate.parse().ok());
-        let rtt = words.next().and_then(|rtt| parse_duration(rtt).ok());
+        let rtt = words.next().and_then(|rtt| rtt.parse().ok());
         let queue = words.next().map(|queue| queue.parse().map_err(|_| TypedError::Beside)).transpose()?;
         match (rate, rtt, words.next()) {
-            (Some(rate), Some(rtt), None) => Ok(Self { rate, rtt, queue }),
+            (Some(rate), Some(Span(rtt)), None) => Ok(Self { rate, rtt, queue }),
             _ => Err(TypedError::Beside),
         }
     }
@@ -126,7 +126,7 @@ mod tests {
         let slow = LinkOptions { rate: BitRate::mbps(1), rtt: Duration::from_millis(40), back_rate: None, ..first.clone() };
         assert_eq!(link("1M,40ms"), Ok(slow.clone()));
         assert_eq!(link("1M,40ms,1s"), Ok(LinkOptions { queue: QueueSize::Time(Duration::from_secs(1)), ..slow }));
-        for wrong in ["", "1M", "1M,", "fast,40ms", "1M,40ms,long", "1M,40ms,1s,1"] {
+        for wrong in ["", "1M", "1M,", "fast,40ms", "1M,40", "1M,40ms,long", "1M,40ms,1s,1"] {
             assert_eq!(link(wrong), Err(TypedError::Beside), "{wrong}");
         }
     }

@@ -93,29 +93,33 @@ fn simulated(scale: Scale) -> Report {
         let (ours, theirs) = (series.next().unwrap_or_default(), series.next().unwrap_or_default());
         Seen { case: *case, ours, theirs, stolen: None }
     });
-    report("simulated", scale, &seen.collect::<Vec<_>>(), Vec::new())
+    report("simulated", scale, &seen.collect::<Vec<_>>(), &[], Vec::new())
 }
 
 fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
     let (cases, length) = (cases(scale), length(scale));
-    let (mut seen, mut notes) = (Vec::new(), Vec::new());
+    let (mut seen, mut disturbed, mut notes) = (Vec::new(), Vec::new(), Vec::new());
     let mut spare = scale.pick(0, AGAIN);
     for (case, number) in cases.iter().zip(1..) {
         ground.tell(&format!("{number}/{}: {}", cases.len(), title(*case)));
         match ground.undisturbed(&wan(), &senders(*case, length), &mut spare) {
-            Ok(attempts) => seen.extend(attempts.into_iter().next().and_then(|Attempt { heard, stolen }| {
-                let mut series = heard.into_iter().map(|heard| heard.series);
-                Some(Seen { case: *case, ours: series.next()?, theirs: series.next()?, stolen })
-            })),
+            Ok(attempts) => {
+                let mut attempts = attempts.into_iter().filter_map(|Attempt { heard, stolen }| {
+                    let mut series = heard.into_iter().map(|heard| heard.series);
+                    Some(Seen { case: *case, ours: series.next()?, theirs: series.next()?, stolen })
+                });
+                seen.extend(attempts.next());
+                disturbed.extend(attempts);
+            }
             Err(MeasureError::Interrupted) => break,
             Err(error) => notes.push(format!("{}: failed, {error}", title(*case))),
         }
     }
     let again = scale.pick(0, AGAIN) - spare;
     if again > 0 {
-        notes.push(format!("{again} runs were disturbed by the machine's host, and made again"));
+        notes.push(format!("{again} runs were disturbed by the machine's host, and made again; report.json has them too"));
     }
-    report("real sockets over the emulated WAN", scale, &seen, notes)
+    report("real sockets over the emulated WAN", scale, &seen, &disturbed, notes)
 }
 
 fn wan() -> WanSpec {
@@ -143,7 +147,15 @@ fn mean(seen: &[Seen], rival: Rival, paths: u8, series: impl Fn(&Seen) -> &Serie
     (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
 }
 
-fn report(how: &str, scale: Scale, seen: &[Seen], notes: Vec<String>) -> Report {
+/// A run as programs read it; one that was disturbed more than another of the same counts for nothing.
+fn saved(seen: &Seen, counts: bool) -> serde_json::Value {
+    let Seen { case: Case { rival, paths, run }, ours, theirs, stolen } = seen;
+    serde_json::json!({
+        "beside": rival.name, "paths": paths, "run": run, "counts": counts, "stolen": stolen, "series": ours, "other": theirs,
+    })
+}
+
+fn report(how: &str, scale: Scale, seen: &[Seen], disturbed: &[Seen], notes: Vec<String>) -> Report {
     let length = length(scale);
     let mut pairs: Vec<(Rival, u8)> = cases(scale).iter().map(|case| (case.rival, case.paths)).collect();
     pairs.dedup_by_key(|(rival, paths)| (rival.name, *paths));
@@ -195,15 +207,7 @@ fn report(how: &str, scale: Scale, seen: &[Seen], notes: Vec<String>) -> Report 
             },
         )],
         notes,
-        data: seen
-            .iter()
-            .map(|seen| {
-                serde_json::json!({
-                    "beside": seen.case.rival.name, "paths": seen.case.paths, "run": seen.case.run, "stolen": seen.stolen,
-                    "series": seen.ours, "other": seen.theirs,
-                })
-            })
-            .collect(),
+        data: seen.iter().map(|seen| saved(seen, true)).chain(disturbed.iter().map(|seen| saved(seen, false))).collect(),
         ..Report::default()
     }
 }
@@ -240,17 +244,28 @@ mod tests {
     #[test]
     fn the_mean_of_the_runs_is_compared_with_that_of_one_path() {
         let all = [seen(1, 1, 40), seen(1, 2, 44), seen(4, 1, 42), seen(4, 2, 63)];
-        let report = report("by hand", Scale::Quick, &all, Vec::new());
+        let report = report("by hand", Scale::Quick, &all, &[], Vec::new());
         assert_eq!(report.tables[0].rows[1][..4], ["fair", "4", "52.5", "1.25"].map(str::to_owned), "{}", report.text());
         assert_eq!(report.verdicts.len(), 1);
         assert_eq!(report.verdicts[0].met, Some(true));
         let more = [seen(1, 1, 40), seen(4, 1, 51)];
-        assert_eq!(super::report("by hand", Scale::Quick, &more, Vec::new()).verdicts[0].met, Some(false));
+        assert_eq!(super::report("by hand", Scale::Quick, &more, &[], Vec::new()).verdicts[0].met, Some(false));
+    }
+
+    /// Saved beside what counts, and in no mean.
+    #[test]
+    fn a_run_that_was_disturbed_is_kept_and_counts_for_nothing() {
+        let disturbed = Seen { stolen: Some(0.2), ..seen(4, 1, 10) };
+        let report = report("by hand", Scale::Quick, &[seen(1, 1, 40), seen(4, 1, 40)], &[disturbed], Vec::new());
+        assert_eq!(report.tables[0].rows[1][2..4], ["40.0", "1.00"].map(str::to_owned), "{}", report.text());
+        let of = |what: &str| report.data.as_array().expect("a list").iter().map(|run| run[what].clone()).collect::<Vec<_>>();
+        assert_eq!(of("counts"), [true, true, false]);
+        assert_eq!((of("paths"), of("stolen")[2].as_f64()), (vec![1.into(), 4.into(), 4.into()], Some(0.2)));
     }
 
     #[test]
     fn what_was_not_measured_is_not_met() {
-        let report = report("by hand", Scale::Full, &[seen(1, 1, 40)], Vec::new());
+        let report = report("by hand", Scale::Full, &[seen(1, 1, 40)], &[], Vec::new());
         assert!(report.verdicts.len() == 9 && report.verdicts.iter().all(|judged| judged.met.is_none()), "{}", report.text());
     }
 }

@@ -145,7 +145,7 @@ Examples:
   haul perf mesh a=me@h1 b=me@h2,192.0.2.7
                                           names for the table, and an address where the others reach h2
 
-Of haul-perf(1)'s other letters, -R has no use here: each pair is measured in both directions. Nor has -J: PREFIX.json is always written. -n, -b, -l, -B and -T are about one pair of hosts; `haul perf` on one of them measures that.
+Of haul-perf(1)'s other letters, -R has no use here: each pair is measured in both directions. Nor has -J: PREFIX.json is always written; nor have -s, -1 and -c: mesh starts servers and clients itself. -n, -b, -l, -B, -T and -v are about one pair of hosts; `haul perf` on one of them measures that.
 
 Exit status: 0 all measured, 1 some were, 2 wrong usage or none, 130 interrupted.";
 
@@ -347,6 +347,25 @@ Exit status: 0 measured, 1 measured in part, 2 wrong usage or failure, 130 inter
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Who knows a letter of `haul perf` finds it in `haul perf mesh`, or why it is not there.
+    #[test]
+    fn mesh_has_the_letters_of_perf_or_says_why_not() {
+        let letters = |command: clap::Command| {
+            command
+                .get_arguments()
+                .flat_map(|argument| argument.get_short_and_visible_aliases().unwrap_or_default())
+                .collect::<Vec<_>>()
+        };
+        let perf = letters(PerfArgs::augment_args(clap::Command::new("perf")));
+        let mesh = letters(MeshArgs::augment_args(clap::Command::new("mesh")));
+        assert!(perf.len() > 15 && mesh.len() > 8, "{perf:?} {mesh:?}");
+        let told = MESH_AFTER_HELP.split_once("other letters, ").expect("a sentence about them").1;
+        for letter in perf {
+            let is_explained = told.split([' ', ',', ':', '.']).any(|word| word == format!("-{letter}"));
+            assert_ne!(mesh.contains(&letter), is_explained, "-{letter}");
+        }
+    }
 
     #[test]
     fn an_interval_or_a_key() {

@@ -8,6 +8,7 @@ use haul::Fingerprint;
 use haul_peer::keys::KeysError;
 use haul_peer::{
     Carriage, Connected, DaemonHost, FarSideError, Listener, ObstacleKind, ReachError, Refusal, SshEnded, SshError, StateError,
+    Unanswered,
 };
 use haul_tunnel::{program, proxy};
 use haul_units::PeerText;
@@ -28,7 +29,7 @@ impl From<ReachError> for Failure {
             ReachError::NoAddress { .. } => {
                 failure.hint("it has none of the kind that -4 or -6 asks for, or none at all: check both")
             }
-            ReachError::NoAnswer(unanswered) => failure.hint(listens(unanswered.listener)),
+            ReachError::NoAnswer(unanswered) => failure.hint(listens(&unanswered)),
             ReachError::NoWay { carriage: Carriage::Tcp, .. } => {
                 failure.hint("a firewall there may let no TCP in to this port; --transport ssh always passes")
             }
@@ -69,15 +70,16 @@ fn trust(host: &DaemonHost, key: Fingerprint, state: Option<&Path>) -> String {
 }
 
 /// What to do where nobody answers.
-fn listens(listener: Listener) -> String {
-    let what = match listener {
-        Listener::FarSide { ports_named: true } => {
-            return "a firewall between the hosts drops UDP to this port; ask for it to be opened, or name others with --udp-port RANGE"
-                .to_owned();
-        }
-        Listener::FarSide { ports_named: false } => {
-            return "a firewall between the hosts may drop UDP; if it lets some ports through, name them with --udp-port RANGE"
-                .to_owned();
+fn listens(unanswered: &Unanswered) -> String {
+    let what = match unanswered.listener {
+        Listener::FarSide { ports_named } => {
+            let host = unanswered.host.rsplit_once(':').map_or(&*unanswered.host, |(host, _)| host);
+            let then = if ports_named {
+                "ask for it to be opened, or name others with --udp-port RANGE"
+            } else {
+                "if some ports are open there, name them with --udp-port RANGE"
+            };
+            return format!("the firewall at {host} lets no UDP in to this port, or the one here no answer back; {then}");
         }
         Listener::Open => "the server",
         Listener::Daemon(proxy::PROTOCOL) => "`haul proxy serve`",

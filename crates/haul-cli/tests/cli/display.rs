@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::{AsFd as _, FromRawFd as _, OwnedFd};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::Signal;
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -100,6 +100,22 @@ impl Terminal {
     }
 }
 
+/// All that a program writes on its standard error, a terminal with these in its environment.
+fn written(mut command: Command, environment: &[(&str, &str)]) -> String {
+    let (master, slave) = pair(100);
+    command.env("TERM", "xterm").envs(environment.iter().copied()).stderr(Stdio::from(slave));
+    let mut child = command.spawn().unwrap();
+    // The program's end of the terminal is open here too as long as there is a command that has it.
+    drop(command);
+    let (mut master, mut shown, mut bytes) = (File::from(master), Vec::new(), [0; 4096]);
+    while let Ok(count @ 1..) = master.read(&mut bytes) {
+        shown.extend_from_slice(&bytes[..count]);
+    }
+    let shown = String::from_utf8(shown).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{shown}");
+    shown
+}
+
 /// A daemon, and a client with a file that takes some seconds at 16 Mbit/s.
 fn slow_copy() -> (Bench, Bench, Daemon) {
     let (server, client) = (Bench::new(), Bench::new());
@@ -145,7 +161,33 @@ fn a_narrow_terminal_breaks_lines_between_words_and_a_pipe_has_one() {
     assert!(lines.iter().all(|line| line.len() < 60), "{lines:#?}");
     assert!(lines.iter().filter(|line| line.starts_with("path: RTT ") || line.starts_with("       ")).count() > 2, "{lines:#?}");
     let run = client.haul(["cp", "-v", "-l", "64M", "file", &daemon.url("home/b")]).expect(0);
-    assert!(run.stderr.lines().any(|line| line.starts_with("path: RTT ") && line.ends_with(" for pacing")), "{}", run.stderr);
+    assert!(
+        run.stderr
+            .lines()
+            .any(|line| line.starts_with("path: RTT ") && line.ends_with(" for its turn at the path's rate (pacing)")),
+        "{}",
+        run.stderr
+    );
+}
+
+/// `ESC [ numbers m`, that is; others move the cursor.
+fn is_coloured(text: &str) -> bool {
+    text.split("\u{1b}[").skip(1).any(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m'))
+}
+
+/// See no-color.org.
+#[test]
+fn there_are_colours_on_a_terminal_unless_nobody_wants_them() {
+    let (_server, client, daemon) = slow_copy();
+    for (environment, coloured) in [(&[][..], true), (&[("NO_COLOR", "1")], false)] {
+        // A bar, and an error with its label.
+        let copy = client.command(["cp", "-l", "24M", "missing", "file", &daemon.url("home/")]);
+        let shown = written(copy, environment);
+        let red = "\u{1b}[1;31merror:\u{1b}[0m";
+        let label = if coloured { red } else { "error:" };
+        assert!(shown.contains(&format!("{label} ")) && shown.contains(" % "), "{environment:?}: {shown:?}");
+        assert_eq!(is_coloured(&shown.replace(red, "")), coloured, "{environment:?}: {shown:?}");
+    }
 }
 
 #[test]

@@ -293,7 +293,10 @@ fn udp_that_does_not_come_through_is_noticed() {
     );
     let deaf = bench.script("deaf", &format!("echo '{answer}'; cat > /dev/null"));
     let run = bench.haul(["cp", "-S", deaf.to_str().unwrap(), "x", "127.0.0.1:"]).expect(2);
-    run.says(&[&format!("error: no answer over UDP from 127.0.0.1:{port} within 5 s"), "hint: a firewall", "--udp-port RANGE"]);
+    run.says(&[
+        &format!("error: no answer over UDP from 127.0.0.1:{port} within 5 s"),
+        "hint: the firewall at 127.0.0.1 lets no UDP in to this port, or the one here no answer back; if some ports are open there",
+    ]);
 }
 
 /// Once the handshake has come through ssh, whoever uses the connection finds out.
@@ -317,7 +320,11 @@ fn udp_that_does_not_come_through_is_noticed_by_every_command() {
     let running = commands.map(|args| bench.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
     for child in running {
         let run = Run::from(child.wait_with_output().unwrap());
-        run.says(&[&format!("error: no answer over UDP from far:{port} within 5 s"), "hint: a firewall", "--udp-port RANGE"]);
+        run.says(&[
+            &format!("error: no answer over UDP from far:{port} within 5 s"),
+            "hint: the firewall at far lets no UDP in to this port, or the one here no answer back; if",
+            "--udp-port RANGE",
+        ]);
     }
 }
 

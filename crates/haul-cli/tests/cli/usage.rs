@@ -83,6 +83,10 @@ fn wrong_usage_is_status_2_and_says_what_is_wrong() {
         ("lab run loss --sim-only --real", "cannot be used with"),
         ("lab run loss --tools scp", "only copies files"),
         ("lab run loss --tools ftp", "no tool `ftp`"),
+        ("lab wan up --rtt 50", "`50` has no unit: write for instance 50ms or 50s"),
+        ("lab wan up --beside 1M,40", "write the rate, the round-trip time"),
+        ("lab wan up --loss 150%", "`150%` is more than all packets"),
+        ("lab bench --loss 150%", "`150%` is more than all packets"),
         ("completions tcsh", "invalid value 'tcsh'"),
     ] {
         bench.haul(args.split_whitespace()).expect(2).says(&[says, "error:"][..if args.is_empty() { 1 } else { 2 }]);

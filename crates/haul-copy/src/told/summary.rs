@@ -188,7 +188,7 @@ fn verified(outcome: &Outcome) -> Option<String> {
 pub fn path_line(path: &PathReport) -> String {
     let what = if path.paths > 1 { format!("{} paths", path.paths) } else { "path".to_owned() };
     format!(
-        "{what}: RTT {} (least {}), {} packets sent, {} lost ({}), {} sent again, waited {} for data, {} for the window, {} for credit, {} for pacing",
+        "{what}: RTT {} (least {}), {} packets sent, {} lost ({}), {} sent again, waited {} for data to send, {} for acknowledgements (window), {} for the receiver's credit, {} for its turn at the path's rate (pacing)",
         milliseconds(path.rtt_us),
         milliseconds(path.min_rtt_us),
         path.sent_pkts,

@@ -80,11 +80,20 @@ pub fn pusher_asking(request: Request, act: impl FnOnce(&mut Peer)) -> (Served, 
 
 /// As [`pusher_asking`], where the server gives this access.
 fn pusher_where(access: &Access, request: Request, act: impl FnOnce(&mut Peer)) -> (Served, Vec<Message>) {
+    pusher_to(|there| serve(there, access, &Silent, &Cancel::new()), request, act)
+}
+
+/// As [`pusher_asking`], to this server.
+pub fn pusher_to(
+    serve: impl FnOnce(Link<Memory>) -> Served + Send,
+    request: Request,
+    act: impl FnOnce(&mut Peer),
+) -> (Served, Vec<Message>) {
     let (here, there) = pair(Conditions { capacity: 10_000, ..Conditions::default() });
     std::thread::scope(|scope| {
         let line = there.transport.open_blocks().unwrap();
         let server = scope.spawn(move || {
-            let served = serve(there, access, &Silent, &Cancel::new());
+            let served = serve(there);
             // As a connection ends with its server: who still listens hears that, whatever was told before.
             line.kill();
             served

@@ -4,13 +4,16 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use haul_files::protocol::{Message, ROOT, Request};
 use haul_files::{
-    Cancel, Destination, Event, Observer, Options, PushJob, ReadBack, Report, Silent, SourceSpec, Verified, Verify, Why, push,
-    serve,
+    Cancel, Destination, Event, Observer, Options, PushJob, ReadBack, Report, Silent, SourceSpec, StoreError, Verified, Verify,
+    Why, push, serve, serve_store,
 };
 use haul_ramstore::memory::{Conditions, pair};
+use haul_ramstore::{Operation, Ram};
 
 use crate::fixture::*;
+use crate::hostile::{file, misbehaved, piece, push_request, pusher_to};
 use crate::resume::stage;
 
 const LARGE: usize = (3 << 20) + 5;
@@ -172,4 +175,28 @@ fn a_stream_cannot_be_read_back_and_its_file_can() {
     let sink = Destination::stream(std::io::sink());
     let report = pull_paths(&[&p.to.join("file")], sink, verifying(Verify::ReadBack), Conditions::default()).clean();
     assert_eq!(report.verified, Some(Verified::OnArrival));
+}
+
+/// A copy remembers 2^20 pieces until their files end; with one more, what has come of a file of many is read back at once.
+#[test]
+fn more_pieces_than_are_remembered_are_read_back_before_the_end_of_their_file() {
+    const BLOCK: u64 = 1 << 10;
+    let pushed = |blocks: u64| {
+        let ram = Ram::new();
+        ram.fail(Operation::ReadBack, 0, StoreError::Damaged);
+        let request = Request { options: verifying(Verify::ReadBack), ..push_request(Path::new("to"), false) };
+        let serve = |there| serve_store(there, &ram, &Silent, &Cancel::new());
+        let (result, _) = pusher_to(serve, request, |peer| {
+            peer.say(&Message::Entries(vec![file(1, ROOT, b"many", 1 << 30)]));
+            for block in 0..blocks {
+                let piece = |at| piece(1, block * BLOCK + at, b"x", false);
+                peer.block(&(0..BLOCK).map(piece).collect::<Vec<_>>(), &[b'x'; BLOCK as usize]);
+            }
+            peer.finish();
+        });
+        result
+    };
+    assert_eq!(misbehaved(pushed(BLOCK)), "files without an end");
+    let problems = pushed(BLOCK + 1).unwrap().problems;
+    assert_eq!(problems.iter().map(|problem| &problem.why).collect::<Vec<_>>(), [&Why::ReadBackMismatch]);
 }

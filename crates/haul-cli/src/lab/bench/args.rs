@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use haul_bench::bench::{Effort, FileSet, GoalSet, Grid, Kind, Path, Tool, Work, goals};
 use haul_lab::{LinkOptions, QueueSize};
-use haul_units::{BitRate, Bytes, Ratio, Span};
+use haul_units::{BitRate, Bytes, Ratio, Span, part};
 
 /// Measure haul beside other tools
 ///
@@ -21,7 +21,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "TIME,..", value_delimiter = ',', default_value = "100ms")]
     pub rtt: Vec<Span>,
     /// Packets lost in each direction
-    #[arg(long, value_name = "RATIO,..", value_delimiter = ',', default_value = "0")]
+    #[arg(long, value_name = "RATIO,..", value_delimiter = ',', default_value = "0", value_parser = part)]
     pub loss: Vec<Ratio>,
     /// Queue of each direction: bandwidth-delay products, bytes or time
     #[arg(long, value_name = "SIZE", default_value = "1bdp")]
