@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use haul_plan::{Catalogue, Order, PieceId, Plan, ServerId, ServerProfile, Settings};
+use haul_plan::{Catalogue, Order, PieceId, Plan, Policy, ServerId, ServerProfile, Settings};
 use haul_units::{Bytes, Time};
 
 const MIB: u64 = 1 << 20;
@@ -82,4 +82,25 @@ fn who_is_heard_again_is_not_told_the_same_twice() {
     }
     assert!(plan.is_done() && files.into_iter().all(|file| plan.is_complete(file)));
     assert_eq!(plan.status().wasted, Bytes(0));
+}
+
+/// Dealt beforehand, to one that then dies before another holder comes.
+#[test]
+fn what_waits_for_a_dead_one_goes_to_the_holder_that_comes() {
+    for policy in [Policy::Dynamic, Policy::RoundRobin] {
+        let mut catalogue = Catalogue::new();
+        let (first, later) = (catalogue.add_server(), catalogue.add_server());
+        let file = catalogue.add_file(Bytes(MIB), &[first]).unwrap();
+        let mut plan = Plan::new(catalogue, Settings { policy, ..Settings::default() });
+        let profile = || ServerProfile::at(Duration::from_millis(10));
+        plan.handle_up(first, profile(), Time::ZERO);
+        assert_eq!(told(&mut plan, Time::ZERO).0.len(), 1);
+        let now = Time::ZERO + Duration::from_secs(1);
+        plan.handle_down(first, now);
+        plan.handle_holder(file, later);
+        assert_eq!(told(&mut plan, now).0, [], "nobody is there");
+        plan.handle_up(later, profile(), now);
+        let sent: Vec<_> = told(&mut plan, now).0.into_iter().map(|(server, _, range)| (server, range)).collect();
+        assert_eq!(sent, [(later, 0..MIB)], "{policy:?}");
+    }
 }

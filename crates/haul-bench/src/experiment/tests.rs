@@ -189,6 +189,23 @@ fn company() {
     assert!(report.verdicts.len() == 1 && report.verdicts[0].met.is_some(), "{}", report.text());
 }
 
+/// A server that becomes slow costs little where the others take its files over, and much where each keeps its own; over the transport
+/// too, the plan ends earlier than turns do.
+#[test]
+fn fleet() {
+    let report = quick("fleet");
+    let seconds = |table: &str, fleet: &str, policy: &str| {
+        let table = report.tables.iter().find(|one| one.name == table).expect("a table");
+        let row = table.rows.iter().position(|row| (row[0].trim(), row[1].as_str()) == (fleet, policy)).expect("a row");
+        column(table, "time [s]")[row]
+    };
+    let slower =
+        |policy| seconds("policies", "a fast one slows to 2 %", policy) / seconds("policies", "13 servers, two replicas", policy);
+    assert!(slower("dynamic") < 1.2 && slower("round robin") > 2.0, "{}", report.text());
+    let faster = |fleet| seconds("over-transport", fleet, "round robin") / seconds("over-transport", fleet, "dynamic");
+    assert!(faster("13 servers, two replicas") > 1.2, "{}", report.text());
+}
+
 #[test]
 fn tables_are_read_by_people_and_programs() {
     let mut table = Table::new("t", "A table", &["who", "rate"]);

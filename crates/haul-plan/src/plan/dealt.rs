@@ -55,4 +55,10 @@ impl Plan {
             dealt.into_iter().chain(begun).for_each(|file| self.deal(file));
         }
     }
+    /// Somebody has come up: what waits for those that are not may be its.
+    pub(super) fn deal_what_waits(&mut self) {
+        let down = self.servers.iter_mut().filter(|server| !server.is_up);
+        let waiting: Vec<FileId> = down.flat_map(|server| std::mem::take(&mut server.dealt)).collect();
+        waiting.into_iter().for_each(|file| self.deal(file));
+    }
 }

@@ -136,6 +136,7 @@ impl Plan {
     /// A server can be told to send, for the first time or again; at whatever time it joins.
     pub fn handle_up(&mut self, server: ServerId, profile: ServerProfile, now: Time) {
         self.servers[server.index()].come_up(profile, now);
+        self.deal_what_waits();
         self.forget_limit(server.index());
         self.balanced.is_stale = true;
     }

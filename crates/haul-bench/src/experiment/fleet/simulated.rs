@@ -74,7 +74,7 @@ pub fn simulated(scale: Scale) -> Report {
     ];
     Report {
         heading: format!(
-            "Fleet: {FAST} servers of 10 Gbit/s and {} of 1 Gbit/s, {} ms, a client of 10 Gbit/s, {files} files of 125 MB a server; the plan in virtual time",
+            "Fleet: {FAST} servers of 10 Gbit/s and {} of 1 Gbit/s, {} ms, a client of 10 Gbit/s, {files} files of 125 MB a server; the plan simulated, in virtual time",
             SERVERS - FAST,
             RTT.as_millis()
         ),
@@ -136,7 +136,8 @@ fn over_the_transport(scale: Scale) -> (Vec<Judged>, Table) {
     }
     let all = |seed| Job::of(SERVERS, files, seed);
     let twice = move |seed| Job { twice: true, ..all(seed) };
-    let killed = move |seed| Job { killed: Some(Duration::from_secs(files as u64 / 2)), ..twice(seed) };
+    // In the middle, and not before all have logged in.
+    let killed = move |seed| Job { killed: Some(Duration::from_secs((files as u64 / 2).max(2))), ..twice(seed) };
     let robin = |job: Job| Job { policy: Policy::RoundRobin, ..job };
     let (_, own) = row("13 servers", &all);
     row("13 servers", &|seed| robin(all(seed)));
