@@ -246,10 +246,6 @@ static __always_inline void end(struct sock *sk)
 
 HOOK(u32, mode_ssthresh) { return TCP_INFINITE_SSTHRESH; }
 HOOK(u32, law_undo) { return ((struct tcp_sock *)SOCK)->snd_cwnd; }
-/*
- * In windows. With loss several of them wait to be acknowledged in order: of 8,000 packets in flight at 5 % one in each round trip is lost three times. As many as the kernel's BBR asks for.
- */
-HOOK(u32, mode_sndbuf) { return 3; }
 HOOK(void, mode_control) { control(SOCK, (const struct rate_sample *)arg[3]); }
 HOOK(void, mode_state) { state(SOCK, (u8)arg[1]); }
 HOOK(void, law_release) { end(SOCK); }
@@ -435,7 +431,7 @@ HOOK(void, coupled_avoid)
 	SEC(".struct_ops") struct tcp_congestion_ops variable##_law = { \
 		.init = (void *)variable##_init, .release = (void *)law_release, .cong_control = (void *)mode_control, \
 		.ssthresh = (void *)mode_ssthresh, .undo_cwnd = (void *)law_undo, .set_state = (void *)mode_state, \
-		.sndbuf_expand = (void *)mode_sndbuf, .flags = TCP_CONG_NON_RESTRICTED, .name = label }
+		.flags = TCP_CONG_NON_RESTRICTED, .name = label }
 
 #define WINDOW_LAW(variable, label) \
 	SEC(".struct_ops") struct tcp_congestion_ops variable##_law = { \

@@ -59,6 +59,8 @@ impl Plan {
     pub(super) fn deal_what_waits(&mut self) {
         let down = self.servers.iter_mut().filter(|server| !server.is_up);
         let waiting: Vec<FileId> = down.flat_map(|server| std::mem::take(&mut server.dealt)).collect();
-        waiting.into_iter().for_each(|file| self.deal(file));
+        for file in waiting {
+            self.deal(file);
+        }
     }
 }
