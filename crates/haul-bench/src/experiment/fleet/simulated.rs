@@ -74,7 +74,7 @@ pub fn simulated(scale: Scale) -> Report {
     ];
     Report {
         heading: format!(
-            "Fleet: {FAST} servers of 10 Gbit/s and {} of 1 Gbit/s, {} ms, a client of 10 Gbit/s, {files} files of 125 MB a server; the plan simulated, in virtual time",
+            "Fleet: {FAST} servers of 10 Gbit/s and {} of 1 Gbit/s, {} ms, a client of 10 Gbit/s, {files} files of 125 MB a server; the plan in virtual time",
             SERVERS - FAST,
             RTT.as_millis()
         ),
