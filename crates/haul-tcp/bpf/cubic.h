@@ -34,32 +34,18 @@ static __always_inline void cubic_reduced(struct flow *f, u64 before)
 	f->epoch_us = 0;
 }
 
-/* Towards a window that growth says, and not below Reno's. */
+/* Towards a window that growth says, by half at most in a round (RFC 9438 4.2), and not below Reno's. */
 static __always_inline void grow_towards(struct flow *f, const struct ack *a, u64 target)
 {
 	u64 window = max64(f->window, 1 << WINDOW_SHIFT);
 
+	target = clamp64(target, window, window * 3 / 2);
 	/* RFC 9438 4.4: cwnd += (target - cwnd) / cwnd for each packet. */
 	f->window += (target - window) * a->acked / (window >> WINDOW_SHIFT);
 	/* RFC 9438 4.3 Eq. 4: W_est += alpha * acked / cwnd, alpha = 3 (1 - beta) / (1 + beta) = 9/17 until the last maximum, then 1. */
 	f->west += ((u64)a->acked << WINDOW_SHIFT << WINDOW_SHIFT) * (f->west < f->wlast ? 9 : 17) / 17 / window;
 	if (f->window < f->west)
 		f->window = f->west;
-}
-
-static __always_inline void cubic_grow(struct flow *f, const struct ack *a)
-{
-	u64 t_ms, target, window = max64(f->window, 1 << WINDOW_SHIFT);
-
-	if (!f->epoch_us) {
-		f->epoch_us = max64(a->now_us, 1);
-		f->wmax = max64(f->wmax, window);
-		f->k_ms = cubic_k_ms(f->wmax, window);
-		f->west = window;
-	}
-	t_ms = (less64(a->now_us, f->epoch_us) + a->smoothed_us) / 1000;
-	target = cubic_window(f->wmax, f->k_ms, t_ms);
-	grow_towards(f, a, clamp64(target, window, window * 3 / 2));
 }
 
 #endif

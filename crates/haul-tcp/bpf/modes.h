@@ -141,13 +141,7 @@ static __always_inline void fair_grow(struct flow *f, const struct ack *a)
 	t_ms = (less64(a->now_us, f->epoch_us) + a->smoothed_us) / 1000;
 	slow = cubic_window(f->middle, f->k_ms, t_ms);
 	target = slow > f->middle ? f->middle + 4 * (slow - f->middle) : less64(f->middle, 4 * (f->middle - slow));
-	grow_towards(f, a, clamp64(target, window, window * 3 / 2));
-}
-
-static __always_inline void fair_reduced(struct flow *f, u64 before)
-{
-	cubic_reduced(f, before);
-	f->full_us = f->queue_us;
+	grow_towards(f, a, target);
 }
 
 /*
@@ -199,7 +193,8 @@ static __always_inline void reduce(struct flow *f, const struct ack *a, const st
 	else
 		f->window = max64(cut, min64(bdp * 19 / 20, before * 4 / 5));
 	f->window = bounded(f->window, a);
-	fair_reduced(f, before);
+	cubic_reduced(f, before);
+	f->full_us = f->queue_us;
 }
 
 /*

@@ -33,6 +33,21 @@ void haul_begin(struct flow *f, u32 law, u32 window, u32 rtt_us, u64 now_us, u32
 
 void haul_on_ack(struct flow *f, const struct ack *a, const struct knobs *k) { modes_on_ack(f, a, k); }
 
+/* RFC 9438 4.2, as it stands there. */
+static void cubic_grow(struct flow *f, const struct ack *a)
+{
+	u64 t_ms, window = max64(f->window, 1 << WINDOW_SHIFT);
+
+	if (!f->epoch_us) {
+		f->epoch_us = max64(a->now_us, 1);
+		f->wmax = max64(f->wmax, window);
+		f->k_ms = cubic_k_ms(f->wmax, window);
+		f->west = window;
+	}
+	t_ms = (less64(a->now_us, f->epoch_us) + a->smoothed_us) / 1000;
+	grow_towards(f, a, cubic_window(f->wmax, f->k_ms, t_ms));
+}
+
 /* A flow of CUBIC as the kernel has it, to share with: every loss is congestion. */
 void haul_cubic_on_ack(struct flow *f, const struct ack *a, const struct knobs *k)
 {
