@@ -57,6 +57,9 @@ impl Plan {
     }
     /// Somebody has come up: what waits for those that are not may be its.
     pub(super) fn deal_what_waits(&mut self) {
+        if !self.is_dealt {
+            return;
+        }
         let down = self.servers.iter_mut().filter(|server| !server.is_up);
         let waiting: Vec<FileId> = down.flat_map(|server| std::mem::take(&mut server.dealt)).collect();
         for file in waiting {
