@@ -64,7 +64,7 @@ fn fair_ones_share_alike() {
     for queue_percent in [50, 100, 200] {
         let jains = [44, 50, 54, 58]
             .map(|rate_mbps| jain(&together(Path { rate_mbps, queue_percent, seconds: 80, ..PATH }, &[Sender::Fair; 4])));
-        let mean = jains.iter().sum::<f64>() / jains.len() as f64;
+        let mean = mean(&jains);
         assert!(mean > 0.92 && jains.iter().all(|jain| *jain > 0.85), "queue of {queue_percent} %: {jains:?}");
     }
 }
@@ -78,7 +78,7 @@ fn a_later_fair_catches_up() {
             jain(&together(path, &vec![Sender::Fair; flows]))
         };
         let jains: Vec<f64> = (0..8).map(jain).collect();
-        let mean = jains.iter().sum::<f64>() / jains.len() as f64;
+        let mean = mean(&jains);
         println!("{flows} flows: {mean:.3} of {jains:.3?}");
         assert!(mean > 0.96 && jains.iter().all(|jain| *jain > 0.9), "{flows} flows: {mean:.3} of {jains:.3?}");
     }
@@ -89,7 +89,7 @@ fn a_later_fair_catches_up() {
 fn aggressive_ones_share_alike() {
     for (flows, least) in [(2, 0.95), (4, 0.75)] {
         let jains: Vec<f64> = (0..4).map(|turn| later_ones(Sender::Aggressive, flows, turn)).collect();
-        let mean = jains.iter().sum::<f64>() / jains.len() as f64;
+        let mean = mean(&jains);
         assert!(mean > least, "{flows} flows: {mean:.3} of {jains:.3?}");
     }
 }
@@ -180,6 +180,10 @@ fn what_an_overflow_has_dropped_is_not_the_path_own_loss() {
     assert_eq!(shim::loss_after_rounds(0, 0, 40_000), 0);
 }
 
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
 fn jain(outcomes: &[Outcome]) -> f64 {
     let sum: f64 = outcomes.iter().map(|outcome| outcome.share).sum();
     let squares: f64 = outcomes.iter().map(|outcome| outcome.share.powi(2)).sum();
@@ -196,7 +200,7 @@ fn fair_shares_with_cubic() {
             together(Path { queue_percent, seconds: 80, ..at }, &[Sender::Cubic, Sender::Fair])[1].share
         };
         let shares: Vec<f64> = (0..9).map(share).collect();
-        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        let mean = mean(&shares);
         println!("queue of {queue_percent} %: {mean:.1} of {shares:.1?}");
         assert!((35.0..65.0).contains(&mean), "queue of {queue_percent} %: {mean:.1} of {shares:.1?}");
     }
