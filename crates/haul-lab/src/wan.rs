@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use haul_netdev::iproute::{ip_batch, ip6_batch, tc_batch};
 use haul_netdev::{Device, DeviceError, Layer};
-use haul_units::BitRate;
+use haul_units::{BitRate, Bytes};
 use serde::{Deserialize, Serialize};
 
 use crate::control::DirectionStats;
@@ -43,6 +43,9 @@ pub struct WanSpec {
     pub mtu: u16,
     /// TCP congestion control of the hosts, if not the machine's.
     pub tcp: Option<String>,
+    /// The most that a TCP connection of the hosts keeps in its send buffer, if not 2 GiB.
+    #[serde(default)]
+    pub send_buffer: Option<Bytes>,
 }
 
 impl Default for WanSpec {
@@ -56,6 +59,7 @@ impl Default for WanSpec {
             access: Vec::new(),
             mtu: 1500,
             tcp: None,
+            send_buffer: None,
         }
     }
 }
@@ -229,7 +233,7 @@ fn make_host(spec: &WanSpec, side: Side, index: u8, count: u8) -> Result<(Host, 
     let name = if count == 1 { letter.to_owned() } else { format!("{letter}{}", index + 1) };
     let addresses: Vec<_> = (0..spec.count()).map(|link| Address::of(side, index, link)).collect();
     let (namespace, (tuns, counts)) = Namespace::make(|| {
-        settings();
+        settings(spec);
         let tuns = (0..spec.count())
             .map(|link| Device::create(&format!("wan{link}"), Layer::SuperPackets))
             .collect::<Result<Vec<_>, _>>()?;
@@ -258,7 +262,8 @@ fn device_lines(spec: &WanSpec, link: usize, address: Address) -> String {
 }
 
 /// What the hosts of a WAN need, in the namespace of this thread.
-fn settings() {
+fn settings(spec: &WanSpec) {
+    let send_buffer = spec.send_buffer.map_or(MOST_BUFFER, |bytes| bytes.as_u64().clamp(FIRST_BUFFER, MOST_BUFFER));
     for (variable, value) in [
         // Nothing that the user did not send is to cross the links.
         ("ipv6/conf/default/accept_ra", "0"),
@@ -266,7 +271,7 @@ fn settings() {
         ("ipv6/conf/default/addr_gen_mode", "1"),
         // Windows of a path with 10 Gbit/s and a second.
         ("ipv4/tcp_rmem", "4096 131072 2147483647"),
-        ("ipv4/tcp_wmem", "4096 131072 2147483647"),
+        ("ipv4/tcp_wmem", &format!("4096 {FIRST_BUFFER} {send_buffer}")),
         ("core/rmem_max", "2147483647"),
         ("core/wmem_max", "2147483647"),
         // A transfer starts like the first one, whatever came before it.
@@ -324,6 +329,10 @@ fn seeded(options: &LinkOptions, link: usize) -> LinkOptions {
 
 /// IPv6 needs packets of 1280 bytes (RFC 8200 5).
 const SMALLEST_IPV6_MTU: u16 = 1280;
+/// What the kernel takes at most for a buffer of TCP.
+const MOST_BUFFER: u64 = i32::MAX as u64;
+/// What the kernel takes for one to begin with here.
+const FIRST_BUFFER: u64 = 131_072;
 
 /// What leaves a host's own line at once, in bytes: a super-packet of 64 KB, and what falls due in a tick of 4 ms at 100 Mbit/s.
 const ACCESS_BURST: u64 = 128 << 10;

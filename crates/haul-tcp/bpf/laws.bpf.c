@@ -246,6 +246,13 @@ static __always_inline void end(struct sock *sk)
 
 HOOK(u32, mode_ssthresh) { return TCP_INFINITE_SSTHRESH; }
 HOOK(u32, law_undo) { return ((struct tcp_sock *)SOCK)->snd_cwnd; }
+HOOK(u32, mode_buffered)
+{
+	const struct flow *f = the_flow(SOCK);
+	const struct knobs *k = the_knobs();
+
+	return f && k ? buffered_windows(f, k) : LEAST_BUFFERED;
+}
 HOOK(void, mode_control) { control(SOCK, (const struct rate_sample *)arg[3]); }
 HOOK(void, mode_state) { state(SOCK, (u8)arg[1]); }
 HOOK(void, law_release) { end(SOCK); }
@@ -431,7 +438,7 @@ HOOK(void, coupled_avoid)
 	SEC(".struct_ops") struct tcp_congestion_ops variable##_law = { \
 		.init = (void *)variable##_init, .release = (void *)law_release, .cong_control = (void *)mode_control, \
 		.ssthresh = (void *)mode_ssthresh, .undo_cwnd = (void *)law_undo, .set_state = (void *)mode_state, \
-		.flags = TCP_CONG_NON_RESTRICTED, .name = label }
+		.sndbuf_expand = (void *)mode_buffered, .flags = TCP_CONG_NON_RESTRICTED, .name = label }
 
 #define WINDOW_LAW(variable, label) \
 	SEC(".struct_ops") struct tcp_congestion_ops variable##_law = { \

@@ -46,6 +46,25 @@ static __always_inline u64 bounded(u64 window, const struct ack *a)
 	return clamp64(window, (u64)LEAST_PACKETS << WINDOW_SHIFT, (u64)max64(a->most, LEAST_PACKETS) << WINDOW_SHIFT);
 }
 
+/*
+ * Windows of send buffer, as `sndbuf_expand` is asked for them: the kernel's two, and more on a path that loses by itself. What waits behind a packet that was lost n times is n + 1
+ * windows, and of W packets one in 16 round trips is lost so often that W p^n is a sixteenth. (The kernel gives 2304 bytes for a packet of 1500; a program that waits for room is woken
+ * where a third of the buffer is free. So a window of it is one of packets.)
+ */
+#define LEAST_BUFFERED 2
+#define MOST_BUFFERED 8
+static __always_inline u32 buffered_windows(const struct flow *f, const struct knobs *k)
+{
+	u64 loss = path_loss_ppm(f, k), lost = window_packets(f) * 16ull;
+	u32 windows = 1;
+
+	while (windows < MOST_BUFFERED && lost) {
+		lost = lost * loss / PPM;
+		windows++;
+	}
+	return windows > LEAST_BUFFERED ? windows : LEAST_BUFFERED;
+}
+
 /* The window times gain / 100 a smoothed round trip, in bytes a second. */
 static __always_inline u64 window_pace(const struct flow *f, const struct ack *a, u32 gain)
 {
@@ -148,7 +167,7 @@ static __always_inline void fair_grow(struct flow *f, const struct ack *a)
  * Fair, once a round: a queue that was full, as at the last reduction or nearly, became shorter by a sixteenth, and this flow did nothing for it: others were cut, since it was their
  * packets that were dropped. Whose they are is chance. So it is a reduction for this flow too, by the part that went out of the path.
  */
-static __always_inline void fair_follows(struct flow *f)
+static __always_inline void fair_follows(struct flow *f, const struct ack *a)
 {
 	u32 before = f->before_queue_us, now = f->last_round_queue_us, base = path_base_us(f);
 
@@ -158,7 +177,7 @@ static __always_inline void fair_follows(struct flow *f)
 	if ((u64)before * 4 < (u64)f->full_us * 3 || (u64)now * 16 >= (u64)before * 15)
 		return;
 	f->wmax = f->window;
-	f->window -= f->window * (before - now) / (base + before);
+	f->window = bounded(f->window - f->window * (before - now) / (base + before), a);
 	f->epoch_us = 0;
 }
 
@@ -300,7 +319,7 @@ static __always_inline void fair_round(struct flow *f, const struct ack *a, cons
 	int room = f->round_full && !f->holding && f->last_round_queue_us <= calm_us(path_base_us(f));
 
 	f->turn = room ? f->turn + 1 : 0;
-	fair_follows(f);
+	fair_follows(f, a);
 	if (f->reductions) {
 		if (f->turn >= LOSSY_ROUNDS && path_loss_ppm(f, k)) {
 			f->window = bounded(f->window + f->window / 4, a);

@@ -6,9 +6,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use haul_cc::ControllerChoice;
-use haul_lab::{ConstantReport, Side, WanSpec, now};
+use haul_lab::{ConstantReport, LinkOptions, Side, WanSpec, now};
 use haul_proto::Pacing;
-use haul_units::{BitRate, Time};
+use haul_units::{BitRate, Bytes, Time};
 use rustix::process::Signal;
 
 use crate::bench::{
@@ -107,7 +107,8 @@ impl Ground<'_> {
 
     /// Runs flows at once over a WAN of their own, until all have ended.
     pub fn together(&self, spec: &WanSpec, senders: &[Sender]) -> Result<Vec<Heard>, MeasureError> {
-        let site = self.sites.up(spec).map_err(MeasureError::Site)?;
+        let spec = WanSpec { send_buffer: Some(send_buffer(spec)), ..spec.clone() };
+        let site = self.sites.up(&spec).map_err(MeasureError::Site)?;
         let mut flows = Vec::new();
         for (number, sender) in senders.iter().enumerate() {
             flows.push(Flow::prepare(&*site, self.programs, sender, number as u16)?);
@@ -129,6 +130,16 @@ impl Ground<'_> {
         }
         flows.into_iter().map(Flow::finish).collect()
     }
+}
+
+/// Bounds no window, and keeps one connection from taking what all of TCP on the machine may have: a kernel may skip a program that is to say how large a buffer should be, and
+/// take chance for its answer (docs/how/kernel-tcp.md).
+fn send_buffer(spec: &WanSpec) -> Bytes {
+    let held = (0..spec.count()).map(|link| {
+        let LinkOptions { rate, rtt, queue, .. } = spec.options_of(link);
+        (rate.bytes_in(rtt).as_u64() + queue.bytes(rate, rtt).as_u64()) * BUFFERED
+    });
+    Bytes(held.max().unwrap_or_default().max(LEAST_BUFFER.as_u64()))
 }
 
 /// A flow's programs.
@@ -272,10 +283,14 @@ pub fn queue_p95(heard: &[Heard], since: Duration) -> Option<Duration> {
 /// The same with nothing before.
 fn later(series: &Series, by: Duration) -> Series {
     let shifted = series.intervals().iter().map(|interval| (interval.end + by, interval.bytes));
-    let nothing = (!by.is_zero()).then_some((by, haul_units::Bytes::ZERO));
+    let nothing = (!by.is_zero()).then_some((by, Bytes::ZERO));
     nothing.into_iter().chain(shifted).collect()
 }
 
+/// What a path and its queue hold, so often: the kernel keeps two windows, at 2304 bytes for a packet of 1500, and haul's laws seven of them where a tenth is lost.
+const BUFFERED: u64 = 16;
+/// A network that holds little has other programs.
+const LEAST_BUFFER: Bytes = Bytes::mib(16);
 const FIRST_PORT: u16 = 7710;
 const FIRST_RELAY_PORT: u16 = 7810;
 /// On an otherwise idle machine it is 0.1 %; with 4 % programs stand still for 10 to 30 ms, twice a second.

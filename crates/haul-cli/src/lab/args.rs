@@ -286,7 +286,8 @@ pub fn spec(link: &LinkArgs, shape: &ShapeArgs) -> Result<WanSpec, LinkError> {
     if count > LINKS_MOST {
         return Err(LinkError::TooMany { count, most: LINKS_MOST });
     }
-    Ok(WanSpec { link, links, beside, hosts, access, mtu: shape.mtu.unwrap_or(default.mtu), tcp: shape.tcp.clone() })
+    let (mtu, tcp) = (shape.mtu.unwrap_or(default.mtu), shape.tcp.clone());
+    Ok(WanSpec { link, links, beside, hosts, access, mtu, tcp, ..default })
 }
 
 /// Their networks have a number each.

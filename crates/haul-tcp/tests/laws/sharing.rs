@@ -69,6 +69,23 @@ fn fair_ones_share_alike() {
     }
 }
 
+/// What waits behind a packet that was lost again and again has room to be written, and nothing more is asked for where nothing is lost.
+#[test]
+fn the_send_buffer_holds_what_waits_behind_a_loss() {
+    let windows = [0, 65, 655, 3_277, 6_554].map(|lost| shim::buffered(8_600, lost));
+    assert_eq!(windows, [2, 3, 4, 5, 7], "of 8,600 packets one in 16 round trips is lost so often, at 0, 0.1, 1, 5 and 10 %");
+    assert_eq!(shim::buffered(5, 655), 2, "a packet of 80 is seldom lost at 1 %");
+    assert_eq!(shim::buffered(1_000_000, 19_660), 8, "a bound");
+}
+
+/// A full queue that became shorter without this flow's doing is a reduction by the part that went out of the path, and never to less than shows a loss.
+#[test]
+fn fair_follows_the_reductions_of_others() {
+    assert_eq!(shim::followed(1_000, 100_000, 50_000), 750, "a quarter of 200 ms in flight went out");
+    assert_eq!(shim::followed(1_000, 100_000, 98_000), 1_000, "a sixteenth of the queue is noise");
+    assert_eq!(shim::followed(5, 100_000, 0), 4);
+}
+
 /// Those that come later have the queue of those before them in their handshake, and leave their start at once: they have to catch up within a quarter of a minute.
 #[test]
 fn a_later_fair_catches_up() {

@@ -115,6 +115,30 @@ u32 haul_after_rounds(u32 calm_packets, u32 calm_lost, u32 rounds)
 	return window_packets(&f);
 }
 
+/* Windows of send buffer on a path that has lost so many of 65,536. */
+u32 haul_buffered(u32 window, u32 calm_lost)
+{
+	struct flow f = known_path(65536, calm_lost);
+
+	f.window = (u64)window << WINDOW_SHIFT;
+	return buffered_windows(&f, &USUAL);
+}
+
+/* A window of so many packets that was reduced before, after a round whose queue is `now_us`, where it was full with `before_us` in the round before. */
+u32 haul_followed(u32 window, u32 before_us, u32 now_us)
+{
+	struct flow f = known_path(0, 0);
+	struct ack a = { .most = 100000 };
+
+	f.window = (u64)window << WINDOW_SHIFT;
+	f.reductions = 1;
+	f.full_us = before_us;
+	f.before_queue_us = before_us;
+	f.last_round_queue_us = now_us;
+	fair_follows(&f, &a);
+	return window_packets(&f);
+}
+
 /* Bytes a second at which aggressive sends where the path carries so many packets a second. */
 u64 haul_paced_at(u64 packets, u32 segment_bytes)
 {

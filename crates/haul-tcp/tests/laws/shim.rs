@@ -70,6 +70,8 @@ function!(pacing: fn(flow: *const u64) -> u64);
 function!(loss_ppm: fn(flow: *const u64, knobs: *const u32) -> u32);
 function!(excess: fn(calm_packets: u32, calm_lost: u32, before_lost: u32, lost: u32, packets: u32, queue_us: u32) -> u32);
 function!(after_rounds: fn(calm_packets: u32, calm_lost: u32, rounds: u32) -> u32);
+function!(buffered: fn(window: u32, calm_lost: u32) -> u32);
+function!(followed: fn(window: u32, before_us: u32, now_us: u32) -> u32);
 function!(paced_at: fn(packets: u64, segment_bytes: u32) -> u64);
 function!(probes: fn(first_us: u64) -> u64);
 function!(rate_after_congestion: fn(best: u64, last: u64) -> u64);
