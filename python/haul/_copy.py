@@ -209,6 +209,7 @@ def copy(
     paths: int = 1,
     via: Union[str, Iterable[str]] = (),
     transport: Optional[str] = None,
+    relay: Optional[str] = None,
     idle_timeout: Optional[float] = None,
     reconnect: float = 90.0,
     retries: int = 0,
@@ -245,6 +246,8 @@ def copy(
     - ``limit``: bits a second, or text such as ``"250M"``. ``mode``: how to share the path, see haul-cp(1). ``paths``: ports to send from, 1 to 8.
     - ``via``: leave by these interfaces or addresses, a path for each: ``"eth0"``, ``"192.0.2.7"``, ``"all"``, ``"eth1:backup"``, ``"wwan0:metered=BYTES"``.
     - ``transport``: what carries the data: ``"udp"``, ``"tcp"``, ``"ssh"``, or ``"auto"``, the first of these that passes (also ``None``).
+    - ``relay``: ``"host[:port]"`` of a daemon (``haul serve --relay``) by which both sides of a copy by ssh meet where NATs let UDP in at neither, and which forwards what passes no
+      other way. Where it is of no help, the logger ``haul`` is told why, and the copy goes without it.
     - ``retries``: so often a copy that lost its connection, or found none, is tried again, after 1 s, 2 s, 4 s and so on up to 60 s; each goes on where the last one was.
     - ``compress``: ``"auto"`` compresses (zstd) blocks on their way that become smaller by it, while the link is what is waited for and no processor. A far side that is too old for this
       takes and gives them as they are. :attr:`Copied.bytes` is content; what crossed the network shows in :attr:`Copied.sent_packets`.
@@ -372,6 +375,7 @@ _EITHER = (
     ("dry_run", "manifest", "nothing is copied that it could list"),
     ("delete", "files_from", "a list says what is copied, not what the source has"),
     ("via", "transport", "paths that leave by interfaces are UDP's"),
+    ("via", "relay", "paths that leave by interfaces meet by no relay"),
 )
 #: Words that mean nothing without another.
 _NEEDS = (("delete", "recursive"), ("max_delete", "delete"), ("bootstrap_from", "bootstrap"))

@@ -38,6 +38,7 @@ def interrupted(
     dst: Directory,
     *,
     transport: Optional[str] = None,
+    relay: Optional[str] = None,
     udp_port: Optional[Union[int, str]] = None,
     trust: Optional[str] = None,
     state: Optional[Union[str, "os.PathLike[str]"]] = None,
@@ -48,13 +49,14 @@ def interrupted(
     Of a hidden directory that a copy has made (:attr:`Interrupted.path`) that copy alone. The first 256 by name are told; how many there are besides is logged. The other arguments are those of
     :func:`haul.copy`.
     """
-    return _kept(dst, False, transport, udp_port, trust, state, ssh)
+    return _kept(dst, False, transport, relay, udp_port, trust, state, ssh)
 
 
 def discard_interrupted(
     dst: Directory,
     *,
     transport: Optional[str] = None,
+    relay: Optional[str] = None,
     udp_port: Optional[Union[int, str]] = None,
     trust: Optional[str] = None,
     state: Optional[Union[str, "os.PathLike[str]"]] = None,
@@ -64,13 +66,14 @@ def discard_interrupted(
 
     What a copy is working on stays, and so does what haul did not put there: :attr:`Interrupted.stays` says why. The arguments are those of :func:`haul.interrupted`.
     """
-    return _kept(dst, True, transport, udp_port, trust, state, ssh)
+    return _kept(dst, True, transport, relay, udp_port, trust, state, ssh)
 
 
 def _kept(
     dst: Directory,
     discard: bool,
     transport: Optional[str],
+    relay: Optional[str],
     udp_port: Optional[Union[int, str]],
     trust: Optional[str],
     state: Optional[Union[str, "os.PathLike[str]"]],
@@ -79,6 +82,7 @@ def _kept(
     _logging.start()
     kwargs: dict[str, Any] = {
         "transport": transport,
+        "relay": relay,
         "udp_port": None if udp_port is None else str(udp_port),
         "trust": trust,
         "state": None if state is None else os.fspath(state),

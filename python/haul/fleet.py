@@ -239,7 +239,7 @@ class Fleet:
     - ``timeout``: seconds that the start may take; who has not come by then is left out, and tried again before a later job.
     - ``logs``: each job writes its log into a new directory in this one.
     - ``dial_out``: servers listen and this side dials, where it cannot be reached from outside.
-    - ``mode``, ``memory``, ``paths``, ``idle_timeout``, ``udp_port``, ``state``, ``ssh``: as for :func:`haul.copy`.
+    - ``mode``, ``memory``, ``paths``, ``idle_timeout``, ``udp_port``, ``relay``, ``state``, ``ssh``: as for :func:`haul.copy`.
     """
 
     def __init__(
@@ -255,6 +255,7 @@ class Fleet:
         paths: Optional[int] = None,
         idle_timeout: Optional[float] = None,
         udp_port: Optional[Union[int, str]] = None,
+        relay: Optional[str] = None,
         state: Optional[Union[str, "os.PathLike[str]"]] = None,
         ssh: Optional[Mapping[str, Any]] = None,
     ) -> None:
@@ -266,6 +267,7 @@ class Fleet:
             "dial_out": dial_out,
             "connection": {"mode": mode, "memory": memory, "paths": paths, "idle_timeout": idle_timeout},
             "udp_port": None if udp_port is None else str(udp_port),
+            "relay": relay,
             "state": None if state is None else os.fspath(state),
             "ssh": None if ssh is None else dict(ssh),
         }

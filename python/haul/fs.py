@@ -36,7 +36,7 @@ BLOCK = 16 << 20
 #: Errands under way at once: as many as a server does for one client.
 AT_ONCE = 8
 #: Words that are told to whoever connects.
-_CONNECTING = ("trust", "state", "ssh", "udp_port")
+_CONNECTING = ("trust", "state", "ssh", "udp_port", "relay")
 _SETTINGS = ("limit", "mode", "paths", "idle_timeout")
 #: Words of fsspec's own, which it may tell any file system.
 _FSSPEC = frozenset(
@@ -45,7 +45,7 @@ _FSSPEC = frozenset(
 
 
 class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
-    """Files of one host. See the arguments ``trust``, ``state``, ``ssh``, ``udp_port``, ``limit``, ``mode``, ``paths`` and ``idle_timeout`` of :func:`haul.copy`.
+    """Files of one host. See the arguments ``trust``, ``state``, ``ssh``, ``udp_port``, ``relay``, ``limit``, ``mode``, ``paths`` and ``idle_timeout`` of :func:`haul.copy`.
 
     ``host`` is a daemon, ``name`` or ``name:port``; with ``ssh`` (a mapping, may be empty) it is a host that ssh reaches, ``[user@]name``.
     """
@@ -63,6 +63,7 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
         state: Optional[Union[str, os.PathLike[str]]] = None,
         ssh: Optional[Mapping[str, Any]] = None,
         udp_port: Optional[Union[int, str]] = None,
+        relay: Optional[str] = None,
         limit: Optional[Union[int, str]] = None,
         mode: Optional[str] = None,
         paths: int = 1,
@@ -87,6 +88,7 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
             "state": None if state is None else os.fspath(state),
             "ssh": self.ssh,
             "udp_port": None if udp_port is None else str(udp_port),
+            "relay": relay,
         }
         self._settings: dict[str, Any] = {"limit": limit, "mode": mode, "paths": paths, "idle_timeout": idle_timeout}
         self._lock = threading.Lock()

@@ -79,6 +79,7 @@ def measure(
     trust: Optional[str] = None,
     state: Optional[Union[str, os.PathLike[str]]] = None,
     udp_port: Optional[Union[int, str]] = None,
+    relay: Optional[str] = None,
     ssh: Optional[Mapping[str, Any]] = None,
 ) -> Measured:
     """Measures the path to a host: ``[user@]host`` by ssh, or ``haul://host[:port]`` of a daemon.
@@ -97,6 +98,7 @@ def measure(
         "trust": trust,
         "state": None if state is None else os.fspath(state),
         "udp_port": None if udp_port is None else str(udp_port),
+        "relay": relay,
         "ssh": None if ssh is None else dict(ssh),
         "connection": {"limit": limit, "mode": mode, "paths": paths},
     }

@@ -78,13 +78,20 @@ def connect(
     listen: Union[int, str] = 0,
     key: Optional[str] = None,
     state: Optional[Union[str, os.PathLike[str]]] = None,
+    relay: Optional[str] = None,
     ssh: Optional[Mapping[str, Any]] = None,
     **settings: Any,
 ) -> Proxy:
     """The near end: a TCP port of this host from which connections go to ``target``, ``host:port`` as the server sees it.
 
-    ``server`` is ``host:port`` of a far end with the fingerprint ``key``, or ``[user@]host`` by ssh. ``listen`` is the port, or ``address:port``; 0 is any free one.
+    ``server`` is ``host:port`` of a far end with the fingerprint ``key``, or ``[user@]host`` by ssh. ``listen`` is the port, or ``address:port``; 0 is any free one. ``relay``: as for
+    :func:`haul.copy`.
     """
     _logging.start()
-    kwargs = {"state": None if state is None else os.fspath(state), "ssh": None if ssh is None else dict(ssh), "connection": settings}
+    kwargs = {
+        "state": None if state is None else os.fspath(state),
+        "relay": relay,
+        "ssh": None if ssh is None else dict(ssh),
+        "connection": settings,
+    }
     return Proxy(_haul.Proxy.connect(str(listen), target, server if key is not None else f"{server}:", key, kwargs))

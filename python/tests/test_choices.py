@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import HAUL, Daemon, no_ssh
+from conftest import HAUL, Daemon, no_ssh, run
 
 import haul
 import haul.perf
@@ -202,6 +204,41 @@ def test_what_carries_it(daemon: Daemon, room: Path, tmp_path: Path) -> None:
     assert "ssh" in by_ssh.verdict and (room / "by-ssh").exists()
     with pytest.raises(haul.HaulError):
         haul.copy(source, daemon.url(f"data/{room.name}/"), via=["no-such-interface0"], state=daemon.state)
+
+
+def test_two_sides_meet_by_a_relay(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody reaches the far side's addresses (240.0.0.0/4 is no network's): over UDP both meet by the relay, or not at all."""
+    far = no_ssh(
+        tmp_path / "bin",
+        before='for word; do [ "$word" = -G ] && echo "hostname 240.0.0.1" && exit 0; done\nexport SSH_CONNECTION="240.0.0.2 50000 240.0.0.1 22"',
+    )
+    source = tree(tmp_path / "source", "a") / "a"
+    server, near, log = tmp_path / "server", tmp_path / "near", tmp_path / "log"
+    run(HAUL, "key", "authorize", "--state", str(server), haul.own_key(near).fingerprint, "--only", "relay")
+    with log.open("wb") as said:
+        daemon = subprocess.Popen([HAUL, "serve", "--listen", "127.0.0.1:0", "--relay", "keys", "--state", str(server)], stderr=said)
+    try:
+        deadline = time.monotonic() + 60
+        while not (found := re.search(r"address=(127\.0\.0\.1:\d+)", log.read_text())):
+            assert time.monotonic() < deadline and daemon.poll() is None, log.read_text()
+            time.sleep(0.05)
+        relay = found[1]
+        words: dict[str, Any] = {"ssh": {"program": far}, "state": near}
+        with caplog.at_level(logging.WARNING, "haul"):
+            alone = haul.copy(source, f"far:{tmp_path}/untrusted", relay=relay, **words).check()
+        assert "ssh" in alone.verdict and f"no help by relay {relay}" in caplog.text, "nobody trusts it yet"
+        haul.trust(relay, run(HAUL, "key", "show", "--state", str(server)).split()[0], near)
+        assert "pair of the relay" not in log.read_text()
+        met = haul.copy(source, f"far:{tmp_path}/met", relay=relay, **words).check()
+        assert (tmp_path / "met").read_bytes() == source.read_bytes() and "ssh" not in met.verdict
+        assert "pair of the relay" in log.read_text()
+        with pytest.raises(haul.UsageError, match="via and relay"):
+            haul.copy(source, "far:", relay=relay, via="127.0.0.1", **words)
+        with pytest.raises(haul.UsageError, match="relay: no relay at all"):
+            haul.copy(source, "far:", relay="no relay at all", **words)
+    finally:
+        daemon.kill()
+        daemon.wait()
 
 
 def test_what_was_lost_is_tried_again(room: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haul::Fingerprint;
-use haul_peer::{Bootstrap, Carriage, Connector, Family, Host, PortRange, Program, SshOptions, Stay, Tell};
+use haul_peer::{Bootstrap, Carriage, Connector, DaemonHost, Family, Host, PortRange, Program, SshOptions, Stay, Tell};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -30,6 +30,9 @@ pub fn connector(kwargs: &Bound<'_, PyDict>, service: &'static [u8]) -> PyResult
     if let Some(way) = given::<String>(kwargs, "transport")? {
         ssh.carriage = way.parse::<Carriage>().map_err(|error| Failure::usage(format_args!("{way}: {error}"))).or_raise(py)?;
     }
+    let relay: Option<String> = given(kwargs, "relay")?;
+    let parsed = |name: &String| DaemonHost::parse(name).map_err(|error| Failure::usage(format_args!("relay: {name}: {error}")));
+    ssh.relay = relay.as_ref().map(parsed).transpose().or_raise(py)?;
     if !transport.via.is_empty() {
         // What carries around UDP leaves as the routing table says.
         ssh.carriage = Carriage::Udp;
@@ -125,6 +128,10 @@ impl Tell for Logged {
         // Another ssh: what the one before has said explains nothing.
         self.0.lock().clear();
         Box::new(Lines { rest: Vec::new(), last: self.0.clone() })
+    }
+
+    fn relay_fails(&self, relay: &DaemonHost, why: &str) {
+        tracing::warn!("no help by relay {relay}: {why}");
     }
 
     fn outage(&self, outage: haul_peer::Outage) {
