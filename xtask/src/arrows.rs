@@ -42,7 +42,7 @@ const RULES: &[Rule] = &[
     rule("haul", &["haul-carrier", "haul-inspect", "haul-paths", "haul-udp", "haul-proto", "haul-cc", "haul-units"], &[]),
     rule("haul-pieces", &["haul-faults", "haul-units"], &[]),
     rule("haul-descriptors", &[], &[]),
-    rule("haul-strangers", &[], &[]),
+    rule("haul-strangers", &["haul-units"], &[]),
     rule("haul-faults", &["haul-units"], &[]),
     rule("haul-squeeze", &[], &[]),
     rule("haul-xattrs", &[], &["skip"]),

@@ -174,6 +174,7 @@ const FILES: &[(&str, &str)] = &[
     ("identity", "In it: this user's private key, which haul-key(1) makes."),
     ("known_hosts, authorized_keys", "In it: the keys of daemons that are trusted, and those that may connect."),
     ("paths", "In it: what was learnt of paths, for --mode quickstart."),
+    ("tokens", "In it: with what to return to daemons without a round trip more."),
     ("~/.ssh/config", "ssh reads it for all hosts that it reaches, by haul too."),
 ];
 

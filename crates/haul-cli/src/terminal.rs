@@ -143,6 +143,12 @@ pub fn colours() -> bool {
     !unwanted && takes_colours() && is_terminal()
 }
 
+/// A progress bar's place in a template. What draws it has its own idea of where colours are wanted, and is told this one.
+pub fn bar(columns: usize) -> String {
+    ::console::set_colors_enabled_stderr(colours());
+    format!("{{bar:{columns}.cyan/dim}}")
+}
+
 /// Passes on to standard error what a program at the far side prints there, cleaned.
 #[derive(Debug, Default)]
 pub struct PeerOutput {

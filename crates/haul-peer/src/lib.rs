@@ -106,6 +106,7 @@ mod ports;
 mod programs;
 mod reach;
 mod relay;
+mod returning;
 mod rule;
 pub mod secret;
 mod ssh;

@@ -34,6 +34,7 @@ use crate::keys::{self, Known, KnownHosts};
 use crate::operand::{DaemonHost, SshHost};
 use crate::outage::OutageWatch;
 use crate::ports::PortRange;
+use crate::returning::ReturnTokens;
 use crate::ssh::{Family, SshOptions, SshSession, candidates, resolve};
 use crate::state::StateDir;
 use crate::tell::{Nobody, Tell};
@@ -282,7 +283,9 @@ impl Connector {
         let name = self.data.as_deref().unwrap_or(&host.host);
         let addresses = candidates(&resolve(name), &[], host.port, self.family());
         let key_refused = identity.as_ref().map(|identity| (host.clone(), identity.public_key().fingerprint()));
-        let config = ClientConfig { identity, ..self.config(judge) };
+        let tokens = StateDir::find(self.state.as_deref()).ok().map(|state| ReturnTokens::of(&state));
+        let admission = tokens.as_ref().and_then(|tokens| tokens.look_up(&addresses));
+        let config = ClientConfig { identity, admission, ..self.config(judge) };
         let reached = self.to_listener(host, &addresses, &config);
         let (connection, endpoint, watched) = reached.map_err(|lost| match (lost, &key_refused) {
             (Lost::NoAddress, _) => ReachError::NoSuchHost { name: name.to_owned() },
@@ -294,6 +297,12 @@ impl Connector {
             }
             (Lost::Other(error), _) => ReachError::Connect { host: host.to_string(), source: error.into() },
         })?;
+        // What TCP carries comes from an address of its own.
+        if let (Some(tokens), Some((server, token))) =
+            (tokens, connection.way_back().filter(|(server, _)| addresses.contains(server)))
+        {
+            tokens.keep(server, &token, connection.stats().rtt);
+        }
         let advice = endpoint.buffer_warning().into_iter().collect();
         Ok(Connected {
             connection,

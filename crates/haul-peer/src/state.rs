@@ -49,6 +49,11 @@ impl StateDir {
         self.0.join("paths")
     }
 
+    /// With what this user returns to daemons.
+    pub fn tokens(&self) -> PathBuf {
+        self.0.join("tokens")
+    }
+
     /// The keys that may use the daemon.
     pub fn authorized_keys(&self) -> PathBuf {
         self.0.join("authorized_keys")

@@ -253,7 +253,7 @@ impl Trial {
         let Some(server) = &mut self.server else { return };
         while let Some(event) = server.poll_event() {
             if event == Event::Connected {
-                self.endpoints[1].on_connected(server.id(), server.peer_reset_token());
+                self.endpoints[1].on_connected(server.id(), server.met());
             }
         }
         let mut out = vec![0; TRAIN_BYTES];

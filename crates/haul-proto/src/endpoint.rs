@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use haul_strangers::Strangers;
+use haul_strangers::{GivenTokens, KeptTokens, RETURN_LIFETIME, Strangers};
 use haul_units::Time;
 
 use crate::ConnectionId;
@@ -20,7 +20,7 @@ use crate::handshake::{
     ServerTls, TlsConfigError, feature,
 };
 use crate::opening::{BeginError, Opening};
-use crate::reset::{PeerTokens, ResetKey, ResetLimit, ResetToken};
+use crate::reset::{Met, PeerTokens, ResetKey, ResetLimit};
 use crate::rng::Rng;
 use crate::strangers::AdmittedBy;
 use crate::streams::Side;
@@ -81,6 +81,10 @@ pub struct Endpoint {
     /// The tokens with which peers may reset connections.
     tokens: PeerTokens,
     admissions: u64,
+    /// The tokens with which clients may return.
+    given: GivenTokens,
+    /// Those with which this side returns to servers.
+    kept: KeptTokens,
     strangers: Strangers<ConnectionId>,
     /// Those who have had to give their place to others, to be told.
     evicted: Option<ConnectionId>,
@@ -114,6 +118,8 @@ impl Endpoint {
             attempts: HashMap::new(),
             tokens: PeerTokens::new(&secret.child(b"haul peers' tokens")),
             admissions: 0,
+            given: GivenTokens::default(),
+            kept: KeptTokens::default(),
             strangers: Strangers::new(admission.places, admission.places_of_source),
             evicted: None,
         })
@@ -136,7 +142,7 @@ impl Endpoint {
         let local = self.new_id();
         let params = Connection::params(&config.transport, self.reset_key.token(local));
         let params = ClientParams {
-            admission: config.admission,
+            admission: config.admission.or_else(|| self.kept.take(remote).map(|token| token.to_vec())),
             timeout: config.connect_timeout,
             expected_rtt: config.transport.expected_rtt.or_else(|| config.transport.remembered.map(|learned| learned.min_rtt)),
             ..ClientParams::new(tls, params, local.0, self.rng.next_u64())
@@ -170,7 +176,7 @@ impl Endpoint {
         let arrival = Arrival { side: Side::Client, local, remote: None, config: config.transport, seed: self.rng.next_seed() };
         let connection = Connection::opened(now, arrival, remotes, handshake);
         self.connections.insert(local, None);
-        self.on_connected(local, connection.peer_reset_token());
+        self.on_connected(local, connection.met());
         Ok((local, connection))
     }
 
@@ -226,7 +232,12 @@ impl Endpoint {
         if self.server.is_none() {
             return Handled::Ignore;
         }
-        match self.acceptor.handle(now, from, datagram) {
+        let (attempts, given) = (&self.attempts, &mut self.given);
+        let is_good = |initial: &ParsedInitial| match initial.proof {
+            Proof::Return { id, .. } => attempts.contains_key(&(from, initial.attempt)) || given.spend(id),
+            Proof::Address { .. } | Proof::Invitation => true,
+        };
+        match self.acceptor.handle(now, from, datagram, is_good) {
             Accept::Respond(answer) => Handled::Respond(answer),
             Accept::Ignore => Handled::Ignore,
             Accept::Begin(initial) => match self.attempts.get(&(from, initial.attempt)) {
@@ -248,6 +259,12 @@ impl Endpoint {
         if is_confined {
             params.features |= feature::CONFINED;
         }
+        params.return_token = match initial.proof {
+            Proof::Address { age: rtt } | Proof::Return { rtt, .. } if admission.lets_return => {
+                Some(self.acceptor.cookies().let_return(now + RETURN_LIFETIME, self.given.give(), rtt, from.ip()))
+            }
+            _ => None,
+        };
         let params = ServerParams { timeout: admission.deadline, ..ServerParams::new(server.tls.clone(), params, local.0) };
         let Ok(handshake) = Handshake::server(now, params, initial) else {
             return Handled::Ignore;
@@ -283,10 +300,13 @@ impl Endpoint {
         self.strangers.len()
     }
 
-    /// A connection is established: its peer may reset it with this token.
-    pub fn on_connected(&mut self, id: ConnectionId, peer_token: Option<ResetToken>) {
-        if let Some(token) = peer_token {
+    /// A connection is established: its peer may reset it, and has told how to return.
+    pub fn on_connected(&mut self, id: ConnectionId, met: Met) {
+        if let Some(token) = met.reset_token {
             self.tokens.insert(&token, id);
+        }
+        if let Some((server, token)) = met.way_back {
+            self.kept.keep(server, token);
         }
         if self.server.as_ref().is_some_and(|server| server.config.admission.by == AdmittedBy::Trust) {
             self.strangers.leave(id);

@@ -45,10 +45,11 @@ pub use connection::{
 pub use distributions::Distributions;
 pub use endpoint::{AnswerError, Endpoint, EndpointConfig, Handled};
 pub use haul_paths::{Announced, Class, Exit, Scheduler, Standing, Via, ViaSyntaxError};
+pub use haul_strangers::ReturnToken;
 pub use haul_units::Distribution;
 pub use opening::{BeginError, Opening};
 pub use receive::Ecn;
-pub use reset::{ResetKey, ResetToken};
+pub use reset::{Met, ResetKey, ResetToken};
 pub use strangers::{Admission, AdmittedBy};
 pub use streams::{BlockData, Side, Sink, SinkFactory, StreamId, StreamKind};
 pub use wire::{data_destination, data_path};

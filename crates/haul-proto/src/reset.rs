@@ -9,6 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use aws_lc_rs::hmac;
+use haul_strangers::ReturnToken;
 use haul_units::Time;
 
 use crate::ConnectionId;
@@ -19,6 +20,15 @@ use crate::identity::Identity;
 pub type ResetToken = [u8; TOKEN_BYTES];
 
 const TOKEN_BYTES: usize = 16;
+
+/// What a connection that is established has been given by its peer.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Met {
+    /// With which the peer says that it has lost the connection.
+    pub reset_token: Option<ResetToken>,
+    /// A client's server, and with what to return there.
+    pub way_back: Option<(SocketAddr, ReturnToken)>,
+}
 
 /// The key from which an endpoint's reset tokens follow. It never shows its bytes.
 #[derive(Clone)]

@@ -22,11 +22,13 @@ pub struct Admission {
     pub places: usize,
     /// Strangers at once of one source: a /24 of IPv4, a /56 of IPv6. Default: 256.
     pub places_of_source: usize,
+    /// Whether clients are given a token with which their next connection to this endpoint saves the round trip of a cookie. Default: not, for who listens for one client only.
+    pub lets_return: bool,
 }
 
 impl Default for Admission {
     fn default() -> Self {
-        Self { by: AdmittedBy::Trust, deadline: DEADLINE, places: PLACES, places_of_source: PLACES_OF_SOURCE }
+        Self { by: AdmittedBy::Trust, deadline: DEADLINE, places: PLACES, places_of_source: PLACES_OF_SOURCE, lets_return: false }
     }
 }
 

@@ -202,7 +202,7 @@ impl End {
                 Event::Connected => {
                     self.connected_at.get_or_insert(now);
                     if let Some(id) = self.id {
-                        self.endpoint.on_connected(id, connection.peer_reset_token());
+                        self.endpoint.on_connected(id, connection.met());
                     }
                     if let Some(bulk) = self.bulk.as_mut().filter(|bulk| bulk.stream.is_none()) {
                         bulk.stream = connection.open(bulk.kind).ok();

@@ -165,6 +165,12 @@ impl Connection {
         self.link().look(|state| state.connection.peer_key().cloned())
     }
 
+    /// Of a client: its server, and a token that as [`ClientConfig::admission`](crate::ClientConfig::admission) of the next connection from this host saves it a round trip, where the server gives any
+    /// ([`Admission::lets_return`](crate::Admission::lets_return)). An endpoint returns by itself to the servers that it has met.
+    pub fn way_back(&self) -> Option<(SocketAddr, Vec<u8>)> {
+        self.link().look(|state| state.connection.met().way_back).map(|(server, token)| (server, token.to_vec()))
+    }
+
     /// Where the peer is at present: its address may change, for instance behind a NAT.
     pub fn remote_addr(&self) -> SocketAddr {
         let link = self.link();

@@ -67,7 +67,7 @@ pub fn acceptor(data: &[u8]) {
     let mut cookie = retry.content.to_vec();
     let at = at % cookie.len();
     cookie[at] ^= flip;
-    let accepted = matches!(acceptor.handle(now + later, home, &datagram(&header(&cookie))), Accept::Begin(_));
+    let accepted = matches!(acceptor.handle(now + later, home, &datagram(&header(&cookie)), |_| true), Accept::Begin(_));
     assert_eq!(accepted, flip == 0 && later <= Duration::from_secs(30));
 }
 
@@ -79,7 +79,7 @@ fn datagram(header: &CryptoHeader<'_>) -> Vec<u8> {
 
 /// What the acceptor says to a datagram with a token that it never gave out.
 fn judge(acceptor: &Acceptor, now: Time, from: SocketAddr, datagram: &[u8]) -> Option<Vec<u8>> {
-    match acceptor.handle(now, from, datagram) {
+    match acceptor.handle(now, from, datagram, |_| true) {
         Accept::Begin(initial) => panic!("a token from nowhere holds: {initial:?}"),
         Accept::Ignore => None,
         Accept::Respond(answer) => {

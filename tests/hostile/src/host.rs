@@ -47,7 +47,7 @@ impl Host {
                     }
                     continue;
                 }
-                match acceptor.handle(now, from, datagram) {
+                match acceptor.handle(now, from, datagram, |_| true) {
                     Accept::Respond(answer) => self.outlet.send(from, &answer),
                     Accept::Begin(initial) => {
                         let params = ServerParams::new(self.tls.clone(), generous(), 4711);

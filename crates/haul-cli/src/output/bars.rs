@@ -8,7 +8,7 @@ use haul_files::WirePath;
 use haul_units::Bytes;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::terminal::{colours, shown, width};
+use crate::terminal::{bar, shown, width};
 
 /// Time before anything is drawn: a short copy draws nothing.
 const PATIENCE: Duration = Duration::from_millis(400);
@@ -34,9 +34,8 @@ impl Bars {
     pub fn new() -> Self {
         let together = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
         let total = together.add(ProgressBar::new(STEPS));
-        let bar = if colours() { "{bar:24.cyan/dim}" } else { "{bar:24}" };
         let style = |template: &str| ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        let styles = (style("{msg}"), style(&format!("{bar} {{msg}}")).progress_chars("=> "));
+        let styles = (style("{msg}"), style(&format!("{} {{msg}}", bar(24))).progress_chars("=> "));
         total.set_style(styles.1.clone());
         Self { together, file: None, total, plain: styles.0, barred: styles.1, columns: 0 }
     }

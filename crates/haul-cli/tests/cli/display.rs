@@ -179,7 +179,7 @@ fn is_coloured(text: &str) -> bool {
 #[test]
 fn there_are_colours_on_a_terminal_unless_nobody_wants_them() {
     let (_server, client, daemon) = slow_copy();
-    for (environment, coloured) in [(&[][..], true), (&[("NO_COLOR", "1")], false)] {
+    for (environment, coloured) in [(&[][..], true), (&[("NO_COLOR", "")], true), (&[("NO_COLOR", "1")], false)] {
         // A bar, and an error with its label.
         let copy = client.command(["cp", "-l", "24M", "missing", "file", &daemon.url("home/")]);
         let shown = written(copy, environment);

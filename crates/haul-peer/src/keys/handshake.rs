@@ -40,9 +40,10 @@ pub fn may_handshake(state: Option<&StateDir>) -> PeerTrust {
     }))
 }
 
-/// What clients may have before they are admitted: those of a listener that lets anyone in next to nothing.
+/// What clients may have before they are admitted: those of a listener that lets anyone in next to nothing. Listeners stay, and let clients return.
 pub fn admission(anyone: bool) -> Admission {
-    Admission { by: if anyone { AdmittedBy::Application } else { AdmittedBy::Trust }, ..Admission::default() }
+    let by = if anyone { AdmittedBy::Application } else { AdmittedBy::Trust };
+    Admission { by, lets_return: true, ..Admission::default() }
 }
 
 /// Lets few lines through, however many there are.

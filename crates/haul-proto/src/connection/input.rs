@@ -377,7 +377,7 @@ impl Connection {
 
     fn handle_reset(&mut self, now: Time, datagram: &[u8]) {
         if let Some((_, token)) = parse_reset(datagram)
-            && self.peer_reset_token.is_some_and(|known| verify_slices_are_equal(&known, &token).is_ok())
+            && self.met.reset_token.is_some_and(|known| verify_slices_are_equal(&known, &token).is_ok())
             && !self.is_closed()
         {
             self.on_peer_lost(now);

@@ -67,6 +67,7 @@ use crate::flow::ReceiveCredit;
 use crate::handshake::Handshake;
 use crate::identity::PublicKey;
 use crate::path::Path;
+use crate::reset::Met;
 use crate::rng::Rng;
 use crate::streams::{Side, SinkFactory, StreamId, Streams};
 use crate::wire::Frame;
@@ -127,7 +128,7 @@ pub struct Connection {
     stranger: Option<admission::Stranger>,
     peer_key: Option<PublicKey>,
     protocol: Option<Vec<u8>>,
-    peer_reset_token: Option<[u8; 16]>,
+    met: Met,
     waits: WaitMeter,
     /// A write was refused for want of room.
     starved: bool,
@@ -193,9 +194,9 @@ impl Connection {
         self.protocol.as_deref()
     }
 
-    /// The token with which the peer says that it has lost the connection.
-    pub const fn peer_reset_token(&self) -> Option<[u8; 16]> {
-        self.peer_reset_token
+    /// What the peer has given this side, once the connection is established.
+    pub const fn met(&self) -> Met {
+        self.met
     }
 
     /// Bounds the sending rate, or lifts the bound.

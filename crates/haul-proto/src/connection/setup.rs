@@ -15,6 +15,7 @@ use crate::config::{PATHS_MAX, TransportConfig};
 use crate::flow::ReceiveCredit;
 use crate::handshake::{Established, Handshake, HandshakeError, TransportParams, feature};
 use crate::path::ACK_DELAY_MAX;
+use crate::reset::Met;
 use crate::rng::Rng;
 use crate::streams::{Side, Streams};
 
@@ -73,7 +74,7 @@ impl Connection {
             stranger: None,
             peer_key: None,
             protocol: None,
-            peer_reset_token: None,
+            met: Met::default(),
             waits: WaitMeter::new(now),
             starved: false,
             retransmitted_bytes: 0,
@@ -187,7 +188,8 @@ impl Connection {
         self.remote = ConnectionId(peer_cid);
         self.protocol = protocol;
         self.peer_key = peer_key;
-        self.peer_reset_token = peer_params.reset_token;
+        let server = self.handshake_peer.filter(|_| self.side == Side::Client);
+        self.met = Met { reset_token: peer_params.reset_token, way_back: server.zip(peer_params.return_token) };
         self.idle_timeout = self.idle_timeout.min(peer_params.idle_timeout);
         self.streams.on_peer_limits(
             peer_params.max_streams,

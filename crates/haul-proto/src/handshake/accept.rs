@@ -1,13 +1,13 @@
 //! The stateless front of an accepting endpoint.
 //!
 //! Everything that a stranger sends meets the [`Acceptor`] first. It keeps nothing, does no TLS, and never answers with more bytes than it was sent: state begins with a
-//! packet that brings a valid cookie or admission token.
+//! packet that brings a valid token.
 
 use std::net::SocketAddr;
 
+use haul_strangers::{Bound, CookieJar, Proof};
 use haul_units::Time;
 
-use super::cookie::{Bound, CookieJar, Proof};
 use super::session::Level;
 use super::wire::{Answer, CryptoHeader, DATAGRAM_BYTES, Invariant, Kind, VERSIONS};
 
@@ -53,13 +53,13 @@ impl Acceptor {
         Self { cookies, versions }
     }
 
-    /// The jar, to mint admission tokens.
+    /// The jar, to mint other tokens.
     pub(crate) fn cookies(&self) -> &CookieJar {
         &self.cookies
     }
 
-    /// Judges a datagram that belongs to no connection (its destination id is 0 or unknown).
-    pub fn handle(&self, now: Time, from: SocketAddr, datagram: &[u8]) -> Accept {
+    /// Judges a datagram that belongs to no connection (its destination id is 0 or unknown). A token that is valid, but not good any more (`is_good`), is as none.
+    pub fn handle(&self, now: Time, from: SocketAddr, datagram: &[u8], is_good: impl FnOnce(&ParsedInitial) -> bool) -> Accept {
         // RFC 9000 14.1: a server takes no first packet from a shorter datagram; so no answer is longer than its cause
         if datagram.len() < DATAGRAM_BYTES {
             return Accept::Ignore;
@@ -75,8 +75,9 @@ impl Acceptor {
         };
         let Invariant { attempt, version, source_cid: client_cid, .. } = invariant;
         let bound = Bound { attempt, client_cid, version };
-        if let Some(proof) = self.cookies.check(now, from, bound, header.token) {
-            return Accept::Begin(ParsedInitial { from, attempt, version, proof });
+        let proof = self.cookies.check(now, from, bound, header.token);
+        if let Some(initial) = proof.map(|proof| ParsedInitial { from, attempt, version, proof }).filter(is_good) {
+            return Accept::Begin(initial);
         }
         let cookie = self.cookies.mint(now, from, bound);
         Accept::Respond(answer(&invariant, header.packet_number, Kind::Retry, &cookie))

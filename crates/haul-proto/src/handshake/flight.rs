@@ -14,13 +14,13 @@ mod timing;
 
 use std::time::Duration;
 
+use haul_strangers::Proof;
 use haul_units::Time;
 
 use crate::crypto::{CipherSuite, DataKeys, PacketKey, Role, Secret};
 use crate::identity::PublicKey;
 
 use super::accept::ParsedInitial;
-use super::cookie::Proof;
 use super::error::HandshakeError;
 use super::params::TransportParams;
 use super::reliable::{Incoming, Outgoing};
@@ -180,9 +180,13 @@ impl Handshake {
         let ServerParams { tls, transport, local_cid, timeout, versions } = params;
         let session = TlsSession::server(&tls, versioned(&transport, initial.version, &versions))?;
         let mut handshake = Self::new(now, Role::Server, session, initial.version, versions, initial.attempt, local_cid, timeout);
-        if let Proof::Address { age } = initial.proof {
-            handshake.budget.is_address_proved = true;
-            handshake.timing.on_rtt(age);
+        match initial.proof {
+            Proof::Address { age } => {
+                handshake.budget.is_address_proved = true;
+                handshake.timing.on_rtt(age);
+            }
+            Proof::Return { rtt, .. } => handshake.timing.expect(now, Some(rtt)),
+            Proof::Invitation => {}
         }
         Ok(handshake)
     }

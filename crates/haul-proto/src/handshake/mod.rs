@@ -20,7 +20,6 @@
 
 mod accept;
 mod carried;
-mod cookie;
 mod error;
 mod flight;
 mod params;
@@ -32,9 +31,9 @@ pub mod wire;
 
 pub use accept::{Accept, Acceptor, ParsedInitial};
 pub use carried::{CarriedAnswer, CarriedOpening};
-pub use cookie::{Bound, CookieJar, Proof};
 pub use error::{Fault, HandshakeError, Misbehaviour};
 pub use flight::{ClientParams, Established, Handshake, ServerParams};
+pub use haul_strangers::{Bound, CookieJar, Proof};
 pub use params::{ParamsError, TransportParams, feature};
 pub use session::Level;
 pub use tls::{ClientTls, ServerTls, TlsConfigError};

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use haul_strangers::ReturnToken;
 use haul_units::Bytes;
 
 /// Smallest datagram that every path must carry, and so the smallest `max_packet`.
@@ -41,6 +42,8 @@ pub struct TransportParams {
     pub features: u64,
     /// Paths that the peer may have open at once, the one of the handshake counted; 0 says the same as 1.
     pub max_paths: u8,
+    /// Of a server: with which its client may return without the round trip of a cookie. // RFC 9000 8.1.3
+    pub return_token: Option<ReturnToken>,
 }
 
 impl Default for TransportParams {
@@ -58,6 +61,7 @@ impl Default for TransportParams {
             reset_token: None,
             features: 0,
             max_paths: 1,
+            return_token: None,
         }
     }
 }
@@ -100,6 +104,7 @@ mod tag {
     pub const RESET_TOKEN: u16 = 9;
     pub const FEATURES: u16 = 10;
     pub const MAX_PATHS: u16 = 11;
+    pub const RETURN_TOKEN: u16 = 12;
 }
 
 impl TransportParams {
@@ -127,6 +132,9 @@ impl TransportParams {
         }
         put(tag::FEATURES, &self.features.to_be_bytes());
         put(tag::MAX_PATHS, &[self.max_paths]);
+        if let Some(token) = &self.return_token {
+            put(tag::RETURN_TOKEN, token);
+        }
         out
     }
 
@@ -181,6 +189,7 @@ impl TransportParams {
             tag::RESET_TOKEN => self.reset_token = Some(value.try_into().ok()?),
             tag::FEATURES => self.features = u64::from_be_bytes(value.try_into().ok()?),
             tag::MAX_PATHS => self.max_paths = u8::from_be_bytes(value.try_into().ok()?),
+            tag::RETURN_TOKEN => self.return_token = Some(value.try_into().ok()?),
             _ => {}
         }
         Some(())
@@ -213,8 +222,13 @@ mod tests {
         let numbers = (any::<u64>(), any::<u64>(), any::<u32>(), any::<u32>(), 1200_u16..=65_527, any::<u32>(), any::<u32>());
         let rest =
             (any::<u8>(), prop::collection::vec(any::<u8>(), 0..=32), any::<Option<[u8; 16]>>(), any::<u64>(), any::<u8>());
-        (numbers, rest).prop_map(
-            |((data, stream, streams, idle, packet, a, b), (version, versions, reset_token, features, max_paths))| {
+        let token = prop::option::of(any::<[u8; 32]>().prop_map(|bytes| [&bytes[..], &bytes[..5]].concat().try_into().unwrap()));
+        (numbers, rest, token).prop_map(
+            |(
+                (data, stream, streams, idle, packet, a, b),
+                (version, versions, reset_token, features, max_paths),
+                return_token,
+            )| {
                 TransportParams {
                     version,
                     versions,
@@ -228,6 +242,7 @@ mod tests {
                     reset_token,
                     features,
                     max_paths,
+                    return_token,
                 }
             },
         )

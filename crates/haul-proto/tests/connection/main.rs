@@ -10,6 +10,7 @@ mod hostile;
 mod life;
 mod paths;
 mod random;
+mod returning;
 mod sealing;
 mod server_addresses;
 mod start;

@@ -248,7 +248,7 @@ impl Shared {
 
     /// A connection is complete: its peer may reset it from now on, and the next one to that network knows how far it is.
     pub(super) fn on_connected(&self, id: ConnectionId, met: &Met) {
-        self.demultiplexer().on_connected(id, met.reset_token);
+        self.demultiplexer().on_connected(id, met.given);
         if let Some((server, rtt)) = met.server {
             self.familiar().note(server, rtt);
         }
@@ -267,7 +267,7 @@ impl Shared {
 
 /// What a connection that is complete has learned of its peer.
 pub(super) struct Met {
-    reset_token: Option<[u8; 16]>,
+    given: haul_proto::Met,
     /// Where a client has found its server, and how far away.
     server: Option<(IpAddr, Duration)>,
 }
@@ -275,7 +275,7 @@ pub(super) struct Met {
 impl Met {
     pub(super) fn by(state: &State) -> Self {
         let first = state.connection.paths().next().filter(|_| !state.accepted);
-        Self { reset_token: state.connection.peer_reset_token(), server: first.map(|path| (path.remote.ip(), path.rtt)) }
+        Self { given: state.connection.met(), server: first.map(|path| (path.remote.ip(), path.rtt)) }
     }
 }
 

@@ -7,7 +7,7 @@ use haul_fleet::{MemberState, MemberView};
 use haul_units::Bytes;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::terminal::{self, colours, height, shown};
+use crate::terminal::{self, bar, height, shown};
 
 /// Time before anything is drawn: a short job draws nothing.
 const PATIENCE: Duration = Duration::from_millis(400);
@@ -37,8 +37,7 @@ impl Table {
     pub fn new() -> Self {
         let together = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
         let total = together.add(ProgressBar::new(STEPS));
-        let bar = format!("{{bar:{BAR}{}}}", if colours() { ".cyan/dim" } else { "" });
-        total.set_style(style(&format!("{bar} {{wide_msg}}")).progress_chars("=> "));
+        total.set_style(style(&format!("{} {{wide_msg}}", bar(BAR))).progress_chars("=> "));
         Self { together, rows: Vec::new(), total }
     }
 

@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::*;
 use crate::crypto::TAG_LEN;
-use crate::handshake::cookie::CookieJar;
+use crate::handshake::CookieJar;
 use crate::handshake::wire::{self, Kind};
 use crate::handshake::{Accept, Acceptor, Fault, Misbehaviour};
 use crate::identity::{Identity, PeerTrust};
@@ -128,7 +128,7 @@ impl World {
             return;
         }
         if self.server.is_none() {
-            match self.acceptor.handle(self.now, address(), &bytes) {
+            match self.acceptor.handle(self.now, address(), &bytes, |_| true) {
                 Accept::Respond(answer) => {
                     assert!(answer.len() < bytes.len(), "an answer without state is shorter than its cause");
                     self.stateless_bytes += answer.len();
@@ -681,7 +681,7 @@ proptest! {
             bytes[2..6].fill(0);
             bytes[22..24].copy_from_slice(&[0, token_len]);
         }
-        match acceptor.handle(Time::ZERO, address(), &bytes) {
+        match acceptor.handle(Time::ZERO, address(), &bytes, |_| true) {
             Accept::Respond(answer) => prop_assert!(answer.len() < bytes.len()),
             Accept::Ignore => {}
             Accept::Begin(_) => prop_assert!(false, "a forged token was taken"),
@@ -699,7 +699,7 @@ fn a_cookie_begins_only_the_attempt_and_address_that_it_is_of() {
     }
     let with_cookie = world.link.iter().find(|(_, to_server, bytes)| *to_server && bytes[23] == 25).unwrap().2.clone();
     let judge = |after: u64, from: &str, bytes: &[u8]| {
-        let accept = world.acceptor.handle(world.now + Duration::from_secs(after), from.parse().unwrap(), bytes);
+        let accept = world.acceptor.handle(world.now + Duration::from_secs(after), from.parse().unwrap(), bytes, |_| true);
         matches!(accept, Accept::Begin(_))
     };
     assert!(judge(0, "192.0.2.1:4000", &with_cookie));

@@ -1,12 +1,14 @@
-//! Proofs that need no state: cookies and admission tokens.
+//! Proofs that need no state: cookies, admission tokens and tokens to return with.
 //!
 //! ```text
 //! cookie     1, minted: u64 ns, HMAC(1, minted, address, port, attempt, client's id, version) cut to 16 bytes
 //! admission  2, expiry: u64 ns, id: u64, HMAC(2, expiry, id) cut to 16 bytes
+//! return     3, expiry: u64 ns, id: u64, round trip: u32 us, HMAC(3, expiry, id, round trip, address) cut to 16 bytes
 //! ```
 //! A cookie shows that a client receives at the address it sends from; it holds for one attempt from that address within half a minute. An admission token
-//! is given to a client by another way (ssh) and saves it the round trip that a cookie costs; it holds from any address, so it proves none, until it expires. Both
-//! die with the endpoint's secret. HMAC-SHA256 throughout.
+//! is given to a client by another way (ssh) and saves it the round trip that a cookie costs; it holds from any address, so it proves none, until it expires. A token to
+//! return with is given inside a connection and saves the next one from that address the round trip (RFC 9000 8.1.3); who may have had the address since is not known, so the next one
+//! proves it again. All die with the endpoint's secret. HMAC-SHA256 throughout.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -21,6 +23,9 @@ pub const COOKIE_LIFETIME: Duration = Duration::from_secs(30);
 const MAC_BYTES: usize = 16;
 const COOKIE: u8 = 1;
 const ADMISSION: u8 = 2;
+const RETURN: u8 = 3;
+/// Of a token to return with.
+pub const RETURN_BYTES: usize = 37;
 
 /// What a token binds besides the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +48,13 @@ pub enum Proof {
     },
     /// The client was invited; its address is still to be proved.
     Invitation,
+    /// An earlier connection from this address was given the token; the address is still to be proved.
+    Return {
+        /// The token's number: one is good for one connection.
+        id: u64,
+        /// What the earlier connection has seen of the round trip.
+        rtt: Duration,
+    },
 }
 
 /// Mints and checks an endpoint's tokens.
@@ -58,7 +70,7 @@ impl CookieJar {
     }
 
     /// A cookie for `from`.
-    pub(crate) fn mint(&self, now: Time, from: SocketAddr, bound: Bound) -> [u8; 25] {
+    pub fn mint(&self, now: Time, from: SocketAddr, bound: Bound) -> [u8; 25] {
         let mut cookie = [0; 25];
         cookie[0] = COOKIE;
         cookie[1..9].copy_from_slice(&now.as_nanos().to_be_bytes());
@@ -78,6 +90,18 @@ impl CookieJar {
         token
     }
 
+    /// With which a client at this address may return until `expiry`; `id` tells tokens apart and need not be secret.
+    pub fn let_return(&self, expiry: Time, id: u64, rtt: Duration, client: IpAddr) -> [u8; RETURN_BYTES] {
+        let mut token = [0; RETURN_BYTES];
+        token[0] = RETURN;
+        token[1..9].copy_from_slice(&expiry.as_nanos().to_be_bytes());
+        token[9..17].copy_from_slice(&id.to_be_bytes());
+        token[17..21].copy_from_slice(&u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX).to_be_bytes());
+        let mac = self.mac(&[&token[..21], &octets(client)]);
+        token[21..].copy_from_slice(&mac);
+        token
+    }
+
     /// What `token` proves of a client at `from`; `None`: nothing.
     pub fn check(&self, now: Time, from: SocketAddr, bound: Bound, token: &[u8]) -> Option<Proof> {
         let (head, mac) = token.split_at_checked(token.len().checked_sub(MAC_BYTES)?)?;
@@ -94,20 +118,21 @@ impl CookieJar {
                 verify_slices_are_equal(mac, &self.mac(&[&[ADMISSION], head])).ok()?;
                 (now.as_nanos() <= time).then_some(Proof::Invitation)
             }
+            (RETURN, 12) => {
+                verify_slices_are_equal(mac, &self.mac(&[&[RETURN], head, &octets(from.ip())])).ok()?;
+                let (id, rtt) = rest.split_first_chunk()?;
+                let rtt = Duration::from_micros(u32::from_be_bytes(rtt.try_into().ok()?).into());
+                (now.as_nanos() <= time).then_some(Proof::Return { id: u64::from_be_bytes(*id), rtt })
+            }
             _ => None,
         }
     }
 
     fn cookie_mac(&self, minted_ns: u64, from: SocketAddr, bound: Bound) -> [u8; MAC_BYTES] {
-        // A dual-stack socket shows an IPv4 client as a mapped address: the same client.
-        let ip = match from.ip().to_canonical() {
-            IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
-            IpAddr::V6(ip) => ip.octets(),
-        };
         self.mac(&[
             &[COOKIE, bound.version],
             &minted_ns.to_be_bytes(),
-            &ip,
+            &octets(from.ip()),
             &from.port().to_be_bytes(),
             &bound.attempt.to_be_bytes(),
             &bound.client_cid.to_be_bytes(),
@@ -116,6 +141,14 @@ impl CookieJar {
 
     fn mac(&self, parts: &[&[u8]]) -> [u8; MAC_BYTES] {
         mac(&self.key, parts)
+    }
+}
+
+/// A dual-stack socket shows an IPv4 client as a mapped address: the same client.
+fn octets(client: IpAddr) -> [u8; 16] {
+    match client.to_canonical() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
     }
 }
 
@@ -173,10 +206,24 @@ mod tests {
     }
 
     #[test]
+    fn a_token_to_return_with_holds_for_its_address_from_any_port_until_it_expires() {
+        let jar = CookieJar::new(&[1; 32]);
+        let rtt = Duration::from_micros(81_234);
+        let token = jar.let_return(seconds(60), 77, rtt, address("192.0.2.1:4000").ip());
+        let check = |now, from: &str| jar.check(seconds(now), address(from), BOUND, &token);
+        let proof = Some(Proof::Return { id: 77, rtt });
+        assert_eq!((check(60, "192.0.2.1:4001"), check(60, "[::ffff:192.0.2.1]:9")), (proof, proof));
+        assert_eq!(check(61, "192.0.2.1:4000"), None, "expired");
+        assert_eq!(check(60, "192.0.2.2:4000"), None, "another host");
+        assert_eq!(CookieJar::new(&[2; 32]).check(seconds(60), address("192.0.2.1:4000"), BOUND, &token), None);
+    }
+
+    #[test]
     fn every_changed_bit_and_every_cut_is_noticed() {
         let jar = CookieJar::new(&[1; 32]);
         let from = address("192.0.2.1:4000");
-        for token in [jar.mint(seconds(1), from, BOUND).to_vec(), jar.admit(seconds(60), 77).to_vec()] {
+        let returns = jar.let_return(seconds(60), 77, Duration::from_millis(1), from.ip());
+        for token in [jar.mint(seconds(1), from, BOUND).to_vec(), jar.admit(seconds(60), 77).to_vec(), returns.to_vec()] {
             assert!(jar.check(seconds(1), from, BOUND, &token).is_some());
             for bit in 0..token.len() * 8 {
                 let mut forged = token.clone();
