@@ -424,7 +424,7 @@ impl<'a> Neighbours<'a> {
         for client in clients.iter_mut() {
             while let Some(event) = client.connection.poll_event() {
                 match event {
-                    Event::Connected => client.endpoint.on_connected(client.id, client.connection.peer_reset_token()),
+                    Event::Connected => client.endpoint.on_connected(client.id, client.connection.met()),
                     Event::Closed(reason) => assert!(client.closed[0].replace(reason).is_none(), "closed twice"),
                     _ => {}
                 }
@@ -433,7 +433,7 @@ impl<'a> Neighbours<'a> {
         for (id, (whose, connection)) in served.iter_mut() {
             while let Some(event) = connection.poll_event() {
                 match event {
-                    Event::Connected => server.on_connected(*id, connection.peer_reset_token()),
+                    Event::Connected => server.on_connected(*id, connection.met()),
                     Event::Closed(reason) => assert!(clients[*whose].closed[1].replace(reason).is_none(), "closed twice"),
                     _ => {}
                 }

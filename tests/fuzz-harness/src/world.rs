@@ -182,7 +182,7 @@ impl World {
         let Some((id, connection)) = end.connection.as_mut() else { return };
         while let Some(event) = connection.poll_event() {
             match event {
-                Event::Connected => end.endpoint.on_connected(*id, connection.peer_reset_token()),
+                Event::Connected => end.endpoint.on_connected(*id, connection.met()),
                 Event::Closed(reason) => assert!(end.closed.replace(reason).is_none(), "closed twice"),
                 Event::Drained => end.drained = true,
                 _ => {}

@@ -56,19 +56,18 @@ impl Watch {
     fn tick(&mut self) {
         let now = clock::now();
         self.report();
-        self.tell_interrupt();
-        self.watched.control.news(&mut self.seen).iter().for_each(|news| self.view.note(news));
-        let tally = &self.watched.tally;
-        let counts = tally.counts();
+        let counts = self.watched.tally.counts();
         if counts.arrived > Bytes::ZERO || counts.arrived_files > 0 {
             interrupt::under_way();
         }
+        self.tell_interrupt();
+        self.watched.control.news(&mut self.seen).iter().for_each(|news| self.view.note(news));
         let look = Look {
             counts,
             path: (self.watched.path)(),
             rate: self.rates.add(now, counts.arrived),
             elapsed: now - self.rates.begun(),
-            active: tally.active(),
+            active: self.watched.tally.active(),
         };
         let rtt = Duration::from_micros(look.path.rtt_us);
         if let Some(said) = self.outage.look(look.path.silence, look.path.timeout, rtt) {
@@ -95,11 +94,9 @@ impl Watch {
     }
 
     fn tell_interrupt(&mut self) {
-        if interrupt::requested() && !self.told {
+        if interrupt::requested() && !self.told && interrupt::is_under_way() {
             self.told = true;
-            if interrupt::is_under_way() {
-                self.view.note(STOPPING);
-            }
+            self.view.note(STOPPING);
         }
     }
 }

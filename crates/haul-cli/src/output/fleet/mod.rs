@@ -55,9 +55,9 @@ impl Watch {
         if latest.bytes_done > latest.bytes_kept || latest.files_done > 0 {
             interrupt::under_way();
         }
-        if interrupt::requested() && !self.told {
-            self.told = true;
-            if interrupt::is_under_way() {
+        if interrupt::requested() {
+            if !self.told && interrupt::is_under_way() {
+                self.told = true;
                 self.view.note(STOPPING);
             }
             self.cancel.cancel();
