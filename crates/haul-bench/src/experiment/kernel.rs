@@ -169,15 +169,20 @@ fn report(how: &str, scale: Scale, seen: &[Row], notes: Vec<String>) -> Report {
             head.into_iter().chain(names.iter().map(cell)).collect()
         })
         .collect();
-    let charts = round_trips(scale).into_iter().map(|rtt| {
+    // Where an experiment was interrupted there is nothing of some.
+    let charts = round_trips(scale).into_iter().filter_map(|rtt| {
         let lines = names.iter().map(|name| {
             let of_rtt = cases.iter().filter(|case| case.rtt == rtt);
             let points = of_rtt.filter_map(|case| find(name, *case).map(|(_, _, _, half)| (case.loss_percent, mbps(*half))));
             Line::through(*name, points.collect::<Vec<_>>())
         });
         let axes = (Axis::log_and_zero("packet loss, each way", "%"), Axis::log_and_zero("throughput, second half", "Mbit/s"));
-        let lines = lines.filter(|line| !line.points.is_empty()).collect();
-        Chart::lines(axes.0, axes.1, lines).titled(format!("{} ms", rtt.as_millis())).limit("rate of the link", mbps(rate))
+        let lines: Vec<Line> = lines.filter(|line| !line.points.is_empty()).collect();
+        if lines.is_empty() {
+            return None;
+        }
+        let chart = Chart::lines(axes.0, axes.1, lines).titled(format!("{} ms", rtt.as_millis()));
+        Some(chart.limit("rate of the link", mbps(rate)))
     });
     let figure = Figure {
         title: "Throughput against packet loss".to_owned(),
@@ -253,4 +258,19 @@ fn verdict<'a>(
 
 fn same(one: f64, other: f64) -> bool {
     (one - other).abs() < 1e-9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_measured_before_an_interrupt_is_drawn() {
+        let first = cases(Scale::Full)[0];
+        let row = ("CUBIC".to_owned(), first, BitRate::mbps(1), BitRate::mbps(1));
+        let report = report("interrupted", Scale::Full, &[row], Vec::new());
+        let drawn: Vec<_> =
+            report.charts.iter().map(|(name, figure)| (name.as_str(), figure.charts.len(), figure.svg().is_ok())).collect();
+        assert_eq!(drawn, [("throughput", 1, true), ("laboratory", 1, true)]);
+    }
 }
