@@ -85,6 +85,7 @@ mod again;
 mod allocator;
 mod asking;
 mod bootstrap;
+mod cache;
 mod carriage;
 mod carried_clients;
 mod carried_far;

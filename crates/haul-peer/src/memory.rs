@@ -1,23 +1,15 @@
 //! What earlier copies learned about the way to a host: Careful Resume's cache (RFC 9959).
 //!
-//! A file of one entry a line, in JSON: which host, which way, when, and three numbers. It is a hint and nothing more: whatever cannot be
-//! read, or is older than [`LIFETIME`], is as good as absent, and a file that cannot be written is no reason to fail. Both directions are
-//! kept here, for the far side of a copy through ssh forgets everything when it ends; it is told of what it needs, and told bounds hold
+//! A [`Cache`] of the user's: which host, which way, and three numbers. Both directions are kept here, for the far side of a copy through ssh forgets everything when it ends; it is told of what it needs, and told bounds hold
 //! for what it is told.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use haul::{BitRate, Learned};
 use serde::{Deserialize, Serialize};
 
-use crate::keys::table;
+use crate::cache::Cache;
 use crate::state::StateDir;
-
-/// Older than that, and it says little about the path of today.
-pub const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// Entries kept; the oldest go first.
-const MOST: usize = 256;
 
 /// Which way the bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,57 +63,38 @@ const MAX_RTT: Duration = Duration::from_secs(10);
 struct Entry {
     host: String,
     way: Way,
-    /// Seconds since 1970.
-    at: u64,
     path: SavedPath,
 }
 
 /// The file.
 #[derive(Debug, Clone)]
-pub struct Memory {
-    file: PathBuf,
-    /// Seconds since 1970.
-    now: u64,
-}
+pub struct Memory(Cache<Entry>);
 
 impl Memory {
     /// The cache of a user, as of now.
     pub fn new(state: &StateDir, now: u64) -> Self {
-        Self { file: state.paths(), now }
+        Self(Cache::new(state.paths(), now))
     }
 
     /// What is known of the way to or from a host.
     pub fn look_up(&self, host: &str, way: Way) -> Option<Learned> {
-        self.entries().rev().find(|entry| entry.host == host && entry.way == way)?.path.learned()
+        self.0.entries().rev().find(|entry| entry.host == host && entry.way == way)?.path.learned()
     }
 
     /// Keeps what a copy has learned, in the place of what was known before.
     pub fn keep(&self, host: &str, way: Way, learned: Learned) {
         let path = SavedPath::from(learned);
-        if path.learned().is_none() {
-            return;
+        if path.learned().is_some() {
+            self.0.keep(Entry { host: host.to_owned(), way, path }, |entry| entry.host == host && entry.way == way);
         }
-        let mut entries: Vec<_> = self.entries().filter(|entry| entry.host != host || entry.way != way).collect();
-        entries.push(Entry { host: host.to_owned(), way, at: self.now, path });
-        let excess = entries.len().saturating_sub(MOST);
-        let lines: Vec<_> = entries[excess..].iter().filter_map(|entry| serde_json::to_string(entry).ok()).collect();
-        if let Err(error) = table::write(&self.file, &lines) {
-            tracing::debug!(file = %self.file.display(), %error, "what was learned about the path is not kept");
-        }
-    }
-
-    /// Entries that are young enough, oldest first.
-    fn entries(&self) -> impl DoubleEndedIterator<Item = Entry> + use<> {
-        let lines = table::read(&self.file).unwrap_or_default();
-        let now = self.now;
-        let young = move |entry: &Entry| entry.at <= now && now - entry.at < LIFETIME.as_secs();
-        lines.into_iter().filter_map(|line| serde_json::from_str::<Entry>(&line).ok()).filter(young)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::{Dated, MOST};
+    use crate::keys::table;
     use std::path::Path;
 
     const LEARNED: Learned = Learned { bandwidth: BitRate::gbps(1), min_rtt: Duration::from_millis(100), base_loss: 0.01 };
@@ -154,7 +127,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let noon = memory(dir.path(), NOON);
         (0..MOST + 3).for_each(|n| noon.keep(&format!("host{n}"), Way::From, LEARNED));
-        assert_eq!(noon.entries().count(), MOST);
+        assert_eq!(noon.0.entries().count(), MOST);
         assert_eq!(noon.look_up("host2", Way::From), None);
         assert_eq!(noon.look_up("host3", Way::From), Some(LEARNED));
     }
@@ -165,12 +138,12 @@ mod tests {
         let noon = memory(dir.path(), NOON);
         let line = |bps: u64, rtt: u64, loss: f64| {
             let path = SavedPath { bandwidth_bps: bps, min_rtt_us: rtt, base_loss: loss };
-            serde_json::to_string(&Entry { host: "far".into(), way: Way::To, at: NOON, path }).unwrap()
+            serde_json::to_string(&Dated { at: NOON, entry: Entry { host: "far".into(), way: Way::To, path } }).unwrap()
         };
         for (bps, rtt, loss) in
             [(0, 1000, 0.0), (u64::MAX, 1000, 0.0), (1 << 30, 0, 0.0), (1 << 30, u64::MAX, 0.0), (1 << 30, 1000, 2.0)]
         {
-            table::write(&noon.file, &["{\"host\":1}".to_owned(), "far".to_owned(), line(bps, rtt, loss)]).unwrap();
+            table::write(&noon.0.file, &["{\"host\":1}".to_owned(), "far".to_owned(), line(bps, rtt, loss)]).unwrap();
             assert_eq!(noon.look_up("far", Way::To), None, "{bps} {rtt} {loss}");
         }
         // No directory, no memory, no harm.

@@ -65,6 +65,8 @@ pub enum Handled {
 struct Server {
     config: ServerConfig,
     tls: ServerTls,
+    /// The tokens with which clients may return; none where they may not.
+    given: Option<GivenTokens>,
 }
 
 /// The demultiplexer.
@@ -81,8 +83,6 @@ pub struct Endpoint {
     /// The tokens with which peers may reset connections.
     tokens: PeerTokens,
     admissions: u64,
-    /// The tokens with which clients may return.
-    given: GivenTokens,
     /// Those with which this side returns to servers.
     kept: KeptTokens,
     strangers: Strangers<ConnectionId>,
@@ -105,7 +105,11 @@ impl Endpoint {
         let server = config
             .server
             .map(|config| {
-                ServerTls::new(&config.identity, &config.trust, config.protocols.clone()).map(|tls| Server { config, tls })
+                ServerTls::new(&config.identity, &config.trust, config.protocols.clone()).map(|tls| Server {
+                    given: config.admission.lets_return.then(GivenTokens::default),
+                    config,
+                    tls,
+                })
             })
             .transpose()?;
         Ok(Self {
@@ -118,7 +122,6 @@ impl Endpoint {
             attempts: HashMap::new(),
             tokens: PeerTokens::new(&secret.child(b"haul peers' tokens")),
             admissions: 0,
-            given: GivenTokens::default(),
             kept: KeptTokens::default(),
             strangers: Strangers::new(admission.places, admission.places_of_source),
             evicted: None,
@@ -229,12 +232,12 @@ impl Endpoint {
         {
             return if self.connections.contains_key(&id) { Handled::Connection(id) } else { Handled::Ignore };
         }
-        if self.server.is_none() {
-            return Handled::Ignore;
-        }
-        let (attempts, given) = (&self.attempts, &mut self.given);
+        let Some(Server { given, .. }) = self.server.as_mut() else { return Handled::Ignore };
+        let attempts = &self.attempts;
         let is_good = |initial: &ParsedInitial| match initial.proof {
-            Proof::Return { id, .. } => attempts.contains_key(&(from, initial.attempt)) || given.spend(id),
+            Proof::Return { id, .. } => {
+                attempts.contains_key(&(from, initial.attempt)) || given.as_mut().is_some_and(|given| given.spend(id))
+            }
             Proof::Address { .. } | Proof::Invitation => true,
         };
         match self.acceptor.handle(now, from, datagram, is_good) {
@@ -250,22 +253,20 @@ impl Endpoint {
     fn begin(&mut self, now: Time, from: SocketAddr, initial: &ParsedInitial, datagram: &mut [u8]) -> Handled {
         let local = self.new_id();
         let seed = self.rng.next_seed();
-        let Some(server) = self.server.as_ref() else { return Handled::Ignore };
-        let granted = &server.config.transport;
-        let admission = &server.config.admission;
+        let Some(Server { config: ServerConfig { transport: granted, admission, .. }, tls, given }) = self.server.as_mut() else {
+            return Handled::Ignore;
+        };
         let is_confined = admission.by == AdmittedBy::Application;
         let config = if is_confined { confined(granted) } else { granted.clone() };
         let mut params = Connection::params(&config, self.reset_key.token(local));
         if is_confined {
             params.features |= feature::CONFINED;
         }
-        params.return_token = match initial.proof {
-            Proof::Address { age: rtt } | Proof::Return { rtt, .. } if admission.lets_return => {
-                Some(self.acceptor.cookies().let_return(now + RETURN_LIFETIME, self.given.give(), rtt, from.ip()))
-            }
-            _ => None,
-        };
-        let params = ServerParams { timeout: admission.deadline, ..ServerParams::new(server.tls.clone(), params, local.0) };
+        if let Proof::Address { age: rtt } | Proof::Return { rtt, .. } = initial.proof {
+            let token = |id| self.acceptor.cookies().let_return(now + RETURN_LIFETIME, id, rtt, from.ip());
+            params.return_token = given.as_mut().map(|given| token(given.give()));
+        }
+        let params = ServerParams { timeout: admission.deadline, ..ServerParams::new(tls.clone(), params, local.0) };
         let Ok(handshake) = Handshake::server(now, params, initial) else {
             return Handled::Ignore;
         };

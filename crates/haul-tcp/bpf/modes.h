@@ -62,7 +62,7 @@ static __always_inline u32 buffered_windows(const struct flow *f, const struct k
 		lost = lost * loss / PPM;
 		windows++;
 	}
-	return windows > LEAST_BUFFERED ? windows : LEAST_BUFFERED;
+	return (u32)max64(windows, LEAST_BUFFERED);
 }
 
 /* The window times gain / 100 a smoothed round trip, in bytes a second. */
