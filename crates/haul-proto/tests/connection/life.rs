@@ -86,6 +86,25 @@ fn a_client_whose_address_is_gone_makes_itself_heard() {
     }
 }
 
+/// A start at the new address has no round-trip time of a handshake's.
+#[test]
+fn the_rate_is_found_again_at_another_address() {
+    let modes = [ControllerChoice::Fair, ControllerChoice::Quickstart, ControllerChoice::Modest, ControllerChoice::Aggressive];
+    for (controller, rate) in modes.iter().flat_map(|mode| [50, 500].map(|mbps| (*mode, BitRate::mbps(mbps)))) {
+        let mut network = pair(Path::new(rate, ms(100)), &TransportConfig { controller, ..transport() });
+        let start = connected(&mut network);
+        network.endpoint_mut(SERVER).start_bulk(10 << 30, false);
+        network.run(start + ms(150));
+        network.endpoint_mut(CLIENT).address = "10.9.9.9:999".parse().unwrap();
+        network.run(start + ms(4000));
+        let before = network.endpoint(CLIENT).placed.lock().unwrap().bytes;
+        network.run(start + ms(5000));
+        let more = network.endpoint(CLIENT).placed.lock().unwrap().bytes - before;
+        let part = more as f64 / rate.bytes_in(Duration::from_secs(1)).as_u64() as f64;
+        assert!(part > 0.8, "{controller} at {rate}: {part:.3} of it in the fifth second");
+    }
+}
+
 /// As behind a NAT that gives another address each second; what is sent to an old one goes nowhere.
 #[test]
 fn an_address_that_changes_each_second_costs_little() {

@@ -37,7 +37,7 @@ use crate::{AckSample, DispersionSample, Learned, LossSample, PathStart, SentSam
 #[derive(Debug, Clone)]
 pub(in crate::lfn) struct Quick {
     packet: Bytes,
-    /// Round-trip time of the handshake.
+    /// Round-trip time of the handshake, or of the first acknowledgement on a path that had none.
     rtt: Option<Duration>,
     /// The smallest so far.
     min_rtt: Duration,
@@ -222,6 +222,7 @@ impl Quick {
 
     pub(in crate::lfn) fn on_ack(&mut self, ack: &AckSample, path: &Path) -> Verdict {
         self.min_rtt = path.min_rtt();
+        self.rtt = self.rtt.or(Some(self.min_rtt));
         self.gauge.on_ack(ack, self.min_rtt);
         match self.stage {
             Stage::Scout => self.follow_scout(ack, path),
@@ -466,6 +467,24 @@ mod tests {
         assert_eq!(quick.on_ack(&all, &path), Verdict::Continue);
         assert!(matches!(quick.stage, Stage::Reconnaissance) && quick.trains.is_empty());
         assert_eq!(quick.train(), PACKET * MOST_TRAIN_PKTS);
+    }
+
+    /// As where a connection goes on at an address to which no handshake went.
+    #[test]
+    fn a_round_trip_that_only_acknowledgements_tell_makes_trains_as_long_as_any_other() {
+        for rtt in [Some(RTT), None] {
+            let start = PathStart { rtt, ..PathStart::new(Time::ZERO, PACKET, 1) };
+            let (mut quick, mut path) = (Quick::new(&start, Manner::Gentle), Path::new(PACKET));
+            let scout = quick.window(&path);
+            leave(&mut quick, Time::ZERO, scout);
+            let ack = AckSample { in_flight: PACKET * 2, ..jumped(Time::ZERO + RTT) };
+            path.on_ack(&ack, true);
+            arrive(&mut quick, Time::ZERO, PACKET * 4, None);
+            quick.on_ack(&ack, &path);
+            arrive(&mut quick, Time::ZERO, PACKET * 4, Some(BitRate::mbps(100).time_for(PACKET * 4)));
+            quick.on_ack(&ack, &path);
+            assert_eq!(quick.train(), PACKET * 106, "{rtt:?}");
+        }
     }
 
     #[test]

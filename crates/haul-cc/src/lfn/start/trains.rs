@@ -67,7 +67,9 @@ impl Quick {
             return Some(Verdict::Unknown);
         }
         let longest = self.trains.iter().copied().max_by_key(DispersionSample::rate);
-        let longer = longest.filter(|longest| !known && self.train_of(longest.rate(), path.min_rtt()) >= self.train() * 2);
+        // Each at least twice as long as the one before, and all to the same measure: there are four at most.
+        let is_longer = |rate| self.rtt.is_some_and(|rtt| self.train_of(rate, rtt) >= self.train() * 2);
+        let longer = longest.filter(|longest| !known && is_longer(longest.rate()));
         longer.map(|longer| self.reconnoitre_by(ack.now, Some(longer)))
     }
 
