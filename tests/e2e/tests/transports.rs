@@ -104,6 +104,25 @@ fn behind_a_firewall_that_lets_nothing_in_but_ssh_its_own_channel_carries_the_co
     assert_said(&there_and_back(&lab, &[]), &["UDP is blocked inbound at far", "through ssh's own connection"]);
 }
 
+/// What drops TCP says nothing, so nobody waits for it to be sure: ssh's channel carries meanwhile.
+#[test]
+fn ssh_s_own_channel_carries_until_tcp_opens() {
+    let Some(lab) = Lab::open() else { return };
+    lab.limit("50mbit");
+    lab.block_udp();
+    // The first packet of each connection is lost, and TCP asks again after a second.
+    let first =
+        "tcp dport != 2222 tcp flags & (syn | ack) == syn meter asked { tcp sport limit rate 1/hour burst 1 packets } drop;";
+    lab.far.firewall("input", first);
+    let (source, there) = (lab.place("source"), lab.place("there"));
+    tree::write_random(&source.join("file"), SIZE, &mut Random::seeded(2015));
+    let finished = lab.run_cp([source.join("file").into(), far(&there)]).expect(0);
+    assert_eq!(tree::hash(&source.join("file")), tree::hash(&there.join("file")));
+    let told = ["through ssh's own connection for now", "over TCP for now"].map(|words| finished.stderr.find(words));
+    assert!(told[0].is_some() && told[0] < told[1], "{finished}");
+    lab.assert_no_process_left(Duration::from_secs(10));
+}
+
 /// What the far side sends opens its firewall, and nothing but UDP carries.
 #[test]
 fn behind_a_firewall_that_lets_answers_in_the_far_side_sends_first_and_udp_carries_the_copy() {

@@ -50,6 +50,14 @@ impl TcpWay {
         self.carrier.add(self.connect(patience)?)
     }
 
+    /// The same in a thread of its own, which tells what came of it.
+    pub(super) fn begin(&self, patience: Duration) -> mpsc::Receiver<std::io::Result<()>> {
+        let (tell, told) = mpsc::channel();
+        let way = self.alike();
+        thread::spawn(move || tell.send(way.open(patience)));
+        told
+    }
+
     /// A lane in the place of all that there are, which bring nothing more.
     pub(super) fn renew(&mut self, patience: Duration) -> std::io::Result<()> {
         if let Some(endpoint) = self.renames.clone() {
@@ -90,10 +98,12 @@ impl TcpWay {
     /// More lanes beside those there are, all at once; whoever waits does not wait for them.
     pub(super) fn grow(&self, to: usize) {
         for _ in self.carrier.lanes()..to {
-            let (carrier, to) = (self.carrier.clone(), self.to.clone());
-            let way = Self { carrier, to, renames: None, ..*self };
-            thread::spawn(move || drop(way.open(OPEN)));
+            drop(self.begin(OPEN));
         }
+    }
+
+    fn alike(&self) -> Self {
+        Self { carrier: self.carrier.clone(), to: self.to.clone(), renames: None, ..*self }
     }
 }
 

@@ -41,6 +41,11 @@ impl Growth {
         Self { first, max, from: None, best, starting: false, settled: false }
     }
 
+    /// How many there are to be at once.
+    pub(super) const fn first(&self) -> usize {
+        self.first
+    }
+
     /// So many are wanted, if more are.
     pub(super) fn wanted(&mut self, now: Instant, moved_bytes: u64, lanes: usize) -> Option<usize> {
         let Some((since, before)) = self.from else {

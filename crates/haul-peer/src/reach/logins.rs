@@ -2,6 +2,7 @@
 //!
 //! The far side listens on TCP already; a firewall before it lets nobody there, and ssh's own forwarding leads past it (`ssh/forward.rs`). The first login is tried alone: a host that asks for a password, or forwards
 //! nothing, has refused one login by then and no more, and the channel carries on. Where it succeeds, there are as many as make it faster (`growth.rs`); where the window was what bounded the channel, that need not be tried.
+//! The connection goes over to them together: one alone is a TCP that has just begun, and slower than the channel.
 
 use std::io;
 use std::net::SocketAddr;
@@ -55,8 +56,10 @@ impl LoginsWay {
 pub(super) enum Logins {
     /// The channel carries alone: since when is measured, and what it had moved then.
     Alone(Option<(Instant, u64)>),
-    /// The first one is under way; what there is to be once it has succeeded.
-    Trying(mpsc::Receiver<io::Result<()>>, Growth),
+    /// The first one is under way since then; what there is to be once it has succeeded.
+    Trying(mpsc::Receiver<io::Result<()>>, Instant, Growth),
+    /// The others are under way, and waited for until then.
+    Joining(mpsc::Receiver<io::Result<()>>, Instant, Growth),
     /// They carry.
     Carrying(Growth),
     /// There will be none.
@@ -68,7 +71,7 @@ pub(super) enum Logins {
 pub(super) enum Step {
     /// Nothing.
     Wait,
-    /// The first one has opened: the connection may go over to it.
+    /// They have opened: the connection may go over to them.
     GoOver,
     /// There are so many more now.
     More(usize),
@@ -84,22 +87,37 @@ impl Logins {
                     return Step::Wait;
                 }
                 match growth::rate_worth_more(now - since, channel.saturating_sub(before)) {
-                    Some(rate) => *self = Self::Trying(way.log_in(1, over), wanted_beside(rate, rtt)),
+                    Some(rate) => *self = Self::Trying(way.log_in(1, over), now, wanted_beside(rate, rtt)),
                     None => *from = Some((now, channel)),
                 }
                 Step::Wait
             }
-            Self::Trying(told, growth) => match told.try_recv() {
-                Err(TryRecvError::Empty) => Step::Wait,
-                Ok(Ok(())) => {
-                    *self = Self::Carrying(growth.clone());
-                    Step::GoOver
+            Self::Trying(told, began, growth) => {
+                match told.try_recv() {
+                    Err(TryRecvError::Empty) => {}
+                    Ok(Ok(())) => {
+                        // As long as the first one, and as long again where several at once are slower.
+                        let until = now + (now - *began) * 2;
+                        *self = Self::Joining(way.log_in(growth.first().saturating_sub(1), over), until, growth.clone());
+                    }
+                    Ok(Err(_)) | Err(TryRecvError::Disconnected) => *self = Self::Refused,
                 }
-                Ok(Err(_)) | Err(TryRecvError::Disconnected) => {
-                    *self = Self::Refused;
-                    Step::Wait
+                Step::Wait
+            }
+            Self::Joining(told, until, growth) => {
+                let is_over = loop {
+                    match told.try_recv() {
+                        Ok(_) => {}
+                        Err(TryRecvError::Empty) => break now >= *until,
+                        Err(TryRecvError::Disconnected) => break true,
+                    }
+                };
+                if !is_over {
+                    return Step::Wait;
                 }
-            },
+                *self = Self::Carrying(growth.clone());
+                Step::GoOver
+            }
             Self::Carrying(growth) => {
                 let (lanes, (sent, received)) = (way.carrier.lanes(), way.carrier.moved_bytes());
                 let Some(wanted) = growth.wanted(now, sent + received, lanes) else { return Step::Wait };

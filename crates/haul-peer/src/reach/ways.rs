@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   UDP  -- nothing heard -->  UDP, once the far side has sent some  -- else -->  UDP, once both have, met by a relay, or by way of it  -- else -->  TCP, if a lane opens  --.
-//!    ^                                                                                                                                                                  else
-//!    '-------------------------------------- nothing heard there either ------------------------------------ ssh's channel, if the far side answers there  <--------------'
+//!    ^                                                                                                                                                              ^   else
+//!    |                                                                                                                                       if a lane opens later  |    |
+//!    '-------------------------------------- nothing heard there either ------------------------------------ ssh's channel, if the far side answers there  <--------'----'
 //! ```
 //! A firewall before the far side may let in only what answers to something that left. So the far side is asked, by ssh's channel, to send a datagram to the port that this side sends from; what follows
 //! from there passes.
@@ -14,7 +15,9 @@
 //! A way is taken only when the far side has answered on it, so an outage of the whole network changes nothing: the connection waits for UDP, as it does without other ways. It stays the same connection; what was on
 //! its way over UDP is sent again.
 
+use std::io;
 use std::net::SocketAddr;
+use std::sync::mpsc::{self, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -51,10 +54,24 @@ const ANSWERS: Duration = FIRST_ANSWER;
 const CALLED_AT: usize = 2;
 /// How much longer than a round trip an answer may take then.
 const CALLED: Duration = Duration::from_millis(200);
+/// How much longer than two round trips TCP is waited for with nothing to carry meanwhile.
+const OPENS: Duration = Duration::from_millis(200);
 /// How much longer than a round trip both sides punch holes for each other.
 const PUNCHING: Duration = Duration::from_secs(1);
 /// Pause between two rounds in which no way opened.
 const PAUSE: Duration = Duration::from_secs(3);
+
+/// A lane over TCP that has been asked for, and when.
+struct Awaited {
+    told: mpsc::Receiver<io::Result<()>>,
+    since: Instant,
+}
+
+impl Awaited {
+    fn begin(way: &TcpWay) -> Self {
+        Self { told: way.begin(OPEN), since: clock::now() }
+    }
+}
 
 /// What is needed to change the way.
 pub(super) struct Ways {
@@ -92,6 +109,7 @@ impl Ways {
                 udp: None,
                 growth,
                 logins: Logins::Alone(None),
+                awaited: None,
                 acknowledged: (0, clock::now()),
                 ways: self,
                 dropped,
@@ -116,6 +134,8 @@ struct Watch {
     udp: Option<SocketAddr>,
     growth: Option<Growth>,
     logins: Logins,
+    /// A lane over TCP that ssh's channel stands in for until it opens.
+    awaited: Option<Awaited>,
     /// Bytes that the peer has acknowledged, and when the last of them, or nothing was to be.
     acknowledged: (u64, Instant),
     /// The connection's user has gone.
@@ -185,6 +205,9 @@ impl Watch {
         if self.logins.carry() && self.is_back_in_the_channel() {
             return true;
         }
+        // That takes some round trips, and TCP as many.
+        let tcp = self.ways.tcp.as_ref().filter(|way| self.carrying == Carrying::Udp && way.carrier.lanes() == 0);
+        self.awaited = tcp.filter(|_| self.ways.channel.is_some()).map(Awaited::begin);
         if self.carrying == Carrying::Udp && self.udp.is_none() && self.is_called_back() {
             return true;
         }
@@ -202,18 +225,37 @@ impl Watch {
                 Some(false) => NoUdp::Inbound,
                 None => NoUdp::Silent,
             };
-            let (host, ports) = (self.ways.host.clone(), self.ways.ports);
-            tracing::debug!(?to, ?why, "goes over");
-            self.go_on_at(at);
-            if to != self.carrying {
-                self.ways.tell.goes_over(&GoesOver { host, to, why, ports, relay: None });
-            }
-            self.set_now(Now { carrying: to, relay: None });
-            self.carrying = to;
-            self.growth = (to == Carrying::Tcp).then(Growth::default);
+            self.take(to, at, why);
             return true;
         }
         false
+    }
+
+    /// Goes on by this way, where the peer is at this address.
+    fn take(&mut self, to: Carrying, at: SocketAddr, why: NoUdp) {
+        let (host, ports) = (self.ways.host.clone(), self.ways.ports);
+        tracing::debug!(?to, ?why, "goes over");
+        self.go_on_at(at);
+        if to != self.carrying {
+            self.ways.tell.goes_over(&GoesOver { host, to, why, ports, relay: None });
+        }
+        self.set_now(Now { carrying: to, relay: None });
+        self.carrying = to;
+        self.growth = (to == Carrying::Tcp).then(Growth::default);
+    }
+
+    /// Goes over to TCP, if that has opened since ssh's channel took its place, and no further logins are under way.
+    fn take_awaited(&mut self) {
+        let opened = match self.awaited.as_ref().map(|awaited| awaited.told.try_recv()) {
+            None | Some(Err(TryRecvError::Empty)) => return,
+            Some(told) => matches!(told, Ok(Ok(()))),
+        };
+        self.awaited = None;
+        let Some(way) = self.ways.tcp.as_ref().filter(|_| opened && !self.logins.carry()) else { return };
+        let at = way.at;
+        if let Some(heard) = way.carrier.ask(OPEN) {
+            self.take(Carrying::Tcp, at, if heard { NoUdp::Answers } else { NoUdp::Inbound });
+        }
     }
 
     /// Has the far side send something over UDP first, where nothing of this side's has come to it; whether it is heard over UDP then.
@@ -371,6 +413,15 @@ impl Watch {
                 let way = self.ways.tcp.as_mut()?;
                 let opened = match way.carrier.lanes() {
                     _ if self.carrying == Carrying::Tcp => way.renew(OPEN),
+                    // What blocks it says nothing, as a rule, and the channel can carry meanwhile.
+                    0 if self.ways.channel.is_some() => {
+                        let awaited = self.awaited.take().unwrap_or_else(|| Awaited::begin(way));
+                        let soon = self.ways.rtt.unwrap_or(USUAL_RTT) * 2 + OPENS;
+                        awaited.told.recv_timeout(soon.saturating_sub(awaited.since.elapsed())).unwrap_or_else(|_| {
+                            self.awaited = Some(awaited);
+                            Err(io::ErrorKind::TimedOut.into())
+                        })
+                    }
                     0 => way.open(OPEN),
                     _ => Ok(()),
                 };
@@ -395,6 +446,7 @@ impl Watch {
     /// More connections, as long as that helps.
     fn grow(&mut self) {
         if self.carrying == Carrying::Ssh {
+            self.take_awaited();
             self.log_in_again();
         }
         let (Some(growth), Some(way)) = (&mut self.growth, &self.ways.tcp) else { return };
@@ -414,7 +466,7 @@ impl Watch {
             Step::Wait => {}
             Step::GoOver if way.carrier.ask(OPEN).is_none() => self.logins = Logins::Refused,
             Step::GoOver => {
-                tracing::debug!("goes over to further logins");
+                self.ways.tell.logs_in_again(host, way.carrier.lanes());
                 self.go_on_at(at);
             }
             Step::More(logins) => self.ways.tell.logs_in_again(host, logins),
