@@ -220,7 +220,7 @@ fn ssh_gets_its_options_and_no_secret() {
     );
     // Public all of it: versions, the fingerprint of the key that will connect, what the far side is to listen on, TLS' ClientHello.
     let greeting = data_encoding::BASE64URL_NOPAD.decode(greeting.as_bytes()).unwrap();
-    let greeting: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&greeting).unwrap();
+    let greeting: serde_json::Map<String, Value> = serde_json::from_slice(&greeting).unwrap();
     let public = [
         "bootstrap",
         "version",
@@ -392,11 +392,11 @@ fn a_far_side_that_dies_is_noticed_soon() {
     let args = ["cp", "--json", "-l", "16M", "-S", ssh.to_str().unwrap(), "far:file", "copy"];
     let mut child = bench.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let arrived = |line: String| serde_json::from_str::<serde_json::Value>(&line).unwrap()["bytes_arrived"].as_u64();
+    let arrived = |line: String| serde_json::from_str::<Value>(&line).unwrap()["bytes_arrived"].as_u64();
     assert!(lines.any(|line| arrived(line).is_some_and(|bytes| bytes > 0)));
     let id = fs::read_to_string(bench.path("far/pid")).unwrap().trim().parse().unwrap();
     rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), rustix::process::Signal::KILL).unwrap();
-    let last: serde_json::Value = serde_json::from_str(&lines.last().unwrap()).unwrap();
+    let last: Value = serde_json::from_str(&lines.last().unwrap()).unwrap();
     assert_eq!(last["exit_status"], 2);
     Run::from(child.wait_with_output().unwrap())
         .expect(2)
