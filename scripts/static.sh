@@ -28,7 +28,8 @@ built=$(realpath "$built")
 # Paths of this machine do not belong into a program: the same source gives the same bytes anywhere.
 home=${CARGO_HOME:-$HOME/.cargo}
 flags=(-C target-feature=+crt-static "--remap-path-prefix=$PWD=/haul" "--remap-path-prefix=$home=/cargo" "--remap-path-prefix=$built=/target")
-c_flags="-ffile-prefix-map=$PWD=/haul -ffile-prefix-map=$home=/cargo -ffile-prefix-map=$built=/target"
+# Nothing unwinds through C.
+c_flags="-fno-unwind-tables -fno-asynchronous-unwind-tables -ffile-prefix-map=$PWD=/haul -ffile-prefix-map=$home=/cargo -ffile-prefix-map=$built=/target"
 
 # The C compiler for musl.
 gcc=$machine-linux-gnu-gcc ar=$machine-linux-gnu-ar objcopy=$machine-linux-gnu-objcopy
@@ -70,13 +71,23 @@ from_source() {
     export RUSTC=$compiler
 }
 
+# LLVM's linker, which comes with Rust: functions of the same code are one.
+linker=$(rustc --print sysroot)/lib/rustlib/$(rustc -vV | sed -n 's/^host: //p')/bin/gcc-ld
+[ -x "$linker/ld.lld" ] || command -v ld.lld >/dev/null || fail "no ld.lld, neither beside $(command -v rustc) nor in PATH: apt-get install lld"
+flags+=("-Clink-arg=-B$linker" -Clink-arg=-fuse-ld=lld -Clink-arg=-Wl,--icf=all)
+
 cargo=cargo
 if ls "$(rustc --print target-libdir --target "$target" 2>/dev/null)"/libstd-*.rlib >/dev/null 2>&1 || rustup -q target add "$target" 2>/dev/null; then
     # It has musl's start files with it; another machine's linker is to be named.
     [ "$machine" = "$(uname -m)" ] || flags+=("-Clinker=$gcc")
+    # That is a musl which knows how to relocate itself by two bits for each address, in the place of 24 bytes (since 1.2.4; Debian's is older).
+    flags+=(-Clink-arg=-Wl,--pack-dyn-relocs=relr)
 else
     from_source
 fi
+
+# Arguments that are pushed take less room than those that are moved, and what unwinds past them takes more than that.
+[ "$machine" != x86_64 ] || flags+=(-Cllvm-args=-no-x86-call-frame-opt)
 
 name=${target//-/_}
 export "CC_$name=$cc" "AR_$name=$ar" "CFLAGS_$name=$c_flags"

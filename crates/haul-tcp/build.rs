@@ -3,6 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
+use object::build::elf::{Builder, SectionData};
+use object::elf::SHT_STRTAB;
+
 /// Debian's unversioned name, then those that have been seen beside it; `CLANG` names another.
 const CLANGS: &[&str] = &["clang", "clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang-14"];
 const OBJECTS: &[&str] = &["laws", "choose", "pace", "queue", "departure"];
@@ -31,10 +34,15 @@ fn works(clang: &str) -> bool {
 
 fn compile(clang: &str, object: &str, to: &Path) -> bool {
     // The third instruction set: every kernel that has struct_ops with four arguments of cong_control runs it.
-    let options = ["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wextra", "-Wno-unused-parameter", "-c"];
+    let options = ["-O2", "-g", "-fno-addrsig", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wextra", "-Wno-unused-parameter", "-c"];
     let output = Command::new(clang).args(options).arg(format!("bpf/{object}.bpf.c")).arg("-o").arg(to).output();
     match output {
-        Ok(output) if output.status.success() => true,
+        Ok(output) if output.status.success() => {
+            let compiled = std::fs::read(to).expect("clang has written it");
+            let stripped = stripped(&compiled).expect("clang writes ELF");
+            std::fs::write(to, stripped).expect("OUT_DIR can be written to");
+            true
+        }
         Ok(output) => {
             println!("cargo::warning=haul tcp will be missing: {clang} cannot compile bpf/{object}.bpf.c");
             for line in String::from_utf8_lossy(&output.stderr).lines().take(20) {
@@ -44,4 +52,19 @@ fn compile(clang: &str, object: &str, to: &Path) -> bool {
         }
         Err(_) => false,
     }
+}
+
+/// Without what a debugger wants, which is half of it. The types and lines that the kernel wants are elsewhere (`.BTF`, `.BTF.ext`), come of `-g` too, and have nothing in them that is moved.
+fn stripped(object: &[u8]) -> object::build::Result<Vec<u8>> {
+    let mut builder = Builder::read(object)?;
+    for section in &mut builder.sections {
+        section.delete |= [&b".debug"[..], b".rel.debug", b".rel.BTF"].iter().any(|begin| section.name.starts_with(begin));
+    }
+    builder.delete_orphans();
+    // clang keeps the names of sections with those of symbols.
+    let names = builder.sections.add();
+    (names.name, names.sh_type, names.data) = (b".shstrtab".as_slice().into(), SHT_STRTAB, SectionData::SectionString);
+    let mut stripped = Vec::new();
+    builder.write(&mut stripped)?;
+    Ok(stripped)
 }

@@ -6,9 +6,11 @@ use std::fmt;
 use std::io;
 
 use haul_units::push_printable;
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::debug_fn;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::output;
 
@@ -27,26 +29,30 @@ pub enum Audience {
 /// Starts the log. `HAUL_LOG` wins over `RUST_LOG`, and that over the options.
 pub fn start(audience: Audience, verbose: u8, quiet: bool) {
     let level = match (audience, quiet, verbose) {
-        (Audience::Person, _, 0) => "off",
-        (Audience::Person, _, _) | (Audience::Operator, false, 1) => "debug",
-        (Audience::Operator, true, _) => "warn",
-        (Audience::Operator, false, 0) => "info",
-        (Audience::Operator, false, _) => "trace",
+        (Audience::Person, _, 0) => LevelFilter::OFF,
+        (Audience::Person, _, _) | (Audience::Operator, false, 1) => LevelFilter::DEBUG,
+        (Audience::Operator, true, _) => LevelFilter::WARN,
+        (Audience::Operator, false, 0) => LevelFilter::INFO,
+        (Audience::Operator, false, _) => LevelFilter::TRACE,
     };
-    let filter = ["HAUL_LOG", "RUST_LOG"].into_iter().find_map(asked).unwrap_or_else(|| EnvFilter::new(level));
+    let filter = ["HAUL_LOG", "RUST_LOG"].into_iter().find_map(asked).unwrap_or_else(|| Targets::new().with_default(level));
     let colours = output::colours();
     let fields = debug_fn(|writer, field, value| write!(writer, "{}", shown_field(field.name(), value))).delimited(" ");
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colours).with_target(false);
-    let log = log.fmt_fields(fields);
+    let log = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(colours).with_target(false).fmt_fields(fields);
+    let registry = tracing_subscriber::registry().with(filter);
     // The journal of systemd writes the time itself. A second start, as in tests, changes nothing.
-    let started = if std::env::var_os("JOURNAL_STREAM").is_some() { log.without_time().try_init() } else { log.try_init() };
+    let started = if std::env::var_os("JOURNAL_STREAM").is_some() {
+        registry.with(log.without_time()).try_init()
+    } else {
+        registry.with(log).try_init()
+    };
     drop(started);
 }
 
 /// The filter that a variable holds; one that cannot be understood is said to be, and counts for nothing.
-fn asked(variable: &str) -> Option<EnvFilter> {
+fn asked(variable: &str) -> Option<Targets> {
     let text = std::env::var(variable).ok().filter(|text| !text.is_empty())?;
-    EnvFilter::try_new(text).inspect_err(|error| output::print_line(&format!("{variable}: {error}; it counts for nothing"))).ok()
+    text.parse().inspect_err(|error| output::print_line(&format!("{variable}: {error}; it counts for nothing"))).ok()
 }
 
 /// One field of an entry, or of a span around it.
