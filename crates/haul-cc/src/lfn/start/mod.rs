@@ -222,7 +222,7 @@ impl Quick {
 
     pub(in crate::lfn) fn on_ack(&mut self, ack: &AckSample, path: &Path) -> Verdict {
         self.min_rtt = path.min_rtt();
-        self.rtt = self.rtt.or(Some(self.min_rtt));
+        self.rtt = self.rtt.or_else(|| path.measured_rtt());
         self.gauge.on_ack(ack, self.min_rtt);
         match self.stage {
             Stage::Scout => self.follow_scout(ack, path),
