@@ -54,8 +54,11 @@ pub(crate) fn open_port(
 }
 
 impl Lanes {
-    /// Whether the client has come from another address so far.
+    /// Whether the client has come from another address so far. What ssh forwards comes from this host itself, wherever the client is.
     fn has_moved(&self, to: IpAddr) -> bool {
+        if to.is_loopback() {
+            return false;
+        }
         let mut from = self.from.lock().unwrap_or_else(PoisonError::into_inner);
         let before = from.get_mut(usize::from(to.is_ipv6())).and_then(|from| from.replace(to));
         before.is_some_and(|before| before != to)

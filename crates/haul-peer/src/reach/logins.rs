@@ -115,7 +115,10 @@ impl Logins {
                 if !is_over {
                     return Step::Wait;
                 }
-                *self = Self::Carrying(growth.clone());
+                // Those that are under way yet count as well.
+                let (mut growth, (sent, received)) = (growth.clone(), way.carrier.moved_bytes());
+                growth.wanted(now, sent + received, growth.first());
+                *self = Self::Carrying(growth);
                 Step::GoOver
             }
             Self::Carrying(growth) => {
@@ -131,6 +134,11 @@ impl Logins {
     /// Whether the connection goes by them.
     pub(super) const fn carry(&self) -> bool {
         matches!(self, Self::Carrying(_))
+    }
+
+    /// Whether there will be none.
+    pub(super) const fn are_refused(&self) -> bool {
+        matches!(self, Self::Refused)
     }
 }
 
@@ -156,5 +164,12 @@ mod tests {
         assert_eq!(first_wanted(0.7e6, rtt), Some(FIRST_LANES), "it loses packets");
         assert_eq!(first_wanted(12e6, Some(Duration::from_millis(1))), Some(FIRST_LANES), "12 kB are a link's bound");
         assert_eq!(first_wanted(12e6, None), Some(FIRST_LANES));
+    }
+
+    #[test]
+    fn those_that_are_under_way_are_not_asked_for_again() {
+        let (mut growth, now) = (wanted_beside(12e6, Some(Duration::from_millis(100))), clock::now());
+        assert_eq!(growth.wanted(now, 0, growth.first()), None);
+        assert_eq!(growth.wanted(now + Duration::from_millis(50), 0, 2), None, "six of eight are logging in");
     }
 }

@@ -82,10 +82,12 @@ impl RelayWay {
     /// Has both sides make themselves known to the relay; `channel` is the one to the far side.
     pub(super) fn meet(&mut self, channel: &Carrier) -> Result<BothThere, NoMeeting> {
         self.leave();
-        self.meetings += 1;
-        let Some(aside) = self.aside.take().filter(|_| self.meetings <= MOST) else { return Err(NoMeeting::TooOften) };
+        let Some(aside) = self.aside.take().filter(|_| self.meetings < MOST) else { return Err(NoMeeting::TooOften) };
         match (self.ask)() {
-            Ok(pair) => self.meet_by(pair, aside, channel),
+            Ok(pair) => {
+                self.meetings += 1;
+                self.meet_by(pair, aside, channel)
+            }
             Err(error) => {
                 self.aside = Some(aside);
                 Err(NoMeeting::NotGranted(error))

@@ -110,6 +110,7 @@ impl Ways {
                 growth,
                 logins: Logins::Alone(None),
                 awaited: None,
+                why: None,
                 acknowledged: (0, clock::now()),
                 ways: self,
                 dropped,
@@ -136,6 +137,8 @@ struct Watch {
     logins: Logins,
     /// A lane over TCP that ssh's channel stands in for until it opens.
     awaited: Option<Awaited>,
+    /// Why UDP did not carry it when it was left.
+    why: Option<NoUdp>,
     /// Bytes that the peer has acknowledged, and when the last of them, or nothing was to be.
     acknowledged: (u64, Instant),
     /// The connection's user has gone.
@@ -197,12 +200,14 @@ impl Watch {
     fn go_over(&mut self, silence: Duration) -> bool {
         let order: &[Carrying] = match self.carrying {
             Carrying::Udp | Carrying::Punched => &[Carrying::Tcp, Carrying::Ssh],
+            // What opens, answers and then carries nothing would do so again: little passes there, and nothing larger.
+            Carrying::Tcp if self.began.elapsed() < self.ways.silent * 2 => &[Carrying::Ssh, Carrying::Tcp, Carrying::Udp],
             // The same once more, by connections from where this host is by now.
             Carrying::Tcp | Carrying::Relay => &[Carrying::Tcp, Carrying::Ssh, Carrying::Udp],
             Carrying::Ssh => &[Carrying::Tcp, Carrying::Udp],
         };
         let before = clock::now();
-        if self.logins.carry() && self.is_back_in_the_channel() {
+        if self.carrying == Carrying::Ssh && self.is_back_in_ssh() {
             return true;
         }
         // That takes some round trips, and TCP as many.
@@ -240,21 +245,23 @@ impl Watch {
             self.ways.tell.goes_over(&GoesOver { host, to, why, ports, relay: None });
         }
         self.set_now(Now { carrying: to, relay: None });
-        self.carrying = to;
+        (self.carrying, self.why) = (to, Some(why));
+        self.leave_logins();
         self.growth = (to == Carrying::Tcp).then(Growth::default);
     }
 
-    /// Goes over to TCP, if that has opened since ssh's channel took its place, and no further logins are under way.
+    /// Goes over to TCP, if that has opened since ssh's channel took its place. Until that is known no further logins are tried.
     fn take_awaited(&mut self) {
         let opened = match self.awaited.as_ref().map(|awaited| awaited.told.try_recv()) {
             None | Some(Err(TryRecvError::Empty)) => return,
             Some(told) => matches!(told, Ok(Ok(()))),
         };
         self.awaited = None;
-        let Some(way) = self.ways.tcp.as_ref().filter(|_| opened && !self.logins.carry()) else { return };
+        let Some(way) = self.ways.tcp.as_ref().filter(|_| opened) else { return };
         let at = way.at;
         if let Some(heard) = way.carrier.ask(OPEN) {
-            self.take(Carrying::Tcp, at, if heard { NoUdp::Answers } else { NoUdp::Inbound });
+            let now = if heard { NoUdp::Answers } else { NoUdp::Inbound };
+            self.take(Carrying::Tcp, at, self.why.filter(|why| matches!(why, NoUdp::Lost(_))).unwrap_or(now));
         }
     }
 
@@ -268,10 +275,13 @@ impl Watch {
             return false;
         };
         for at in self.ways.udp.clone().into_iter().take(CALLED_AT) {
+            let asked = clock::now();
             carrier.call_back(port);
             if carrier.ask(OPEN) != Some(false) {
                 return false;
             }
+            // Where ssh has not measured a round trip, that was one.
+            let wait = wait.max(asked.elapsed() + CALLED);
             let called = clock::now();
             self.ways.connection.redirect(at);
             while called.elapsed() < wait && !self.is_over() {
@@ -423,7 +433,9 @@ impl Watch {
                         })
                     }
                     0 => way.open(OPEN),
-                    _ => Ok(()),
+                    _ if way.carrier.ask(OPEN).is_some() => Ok(()),
+                    // Those that are left from before are dead, and do not know it.
+                    _ => way.renew(OPEN),
                 };
                 opened.inspect_err(|error| tracing::debug!(%error, "no TCP")).ok()?;
                 way.carrier.ask(OPEN).map(|heard| (way.at, Some(heard)))
@@ -447,6 +459,8 @@ impl Watch {
     fn grow(&mut self) {
         if self.carrying == Carrying::Ssh {
             self.take_awaited();
+        }
+        if self.carrying == Carrying::Ssh && self.awaited.is_none() {
             self.log_in_again();
         }
         let (Some(growth), Some(way)) = (&mut self.growth, &self.ways.tcp) else { return };
@@ -464,7 +478,11 @@ impl Watch {
         let (at, host) = (way.at, &self.ways.host);
         match self.logins.step(way, sent + received, self.ways.rtt, clock::now(), &self.dropped) {
             Step::Wait => {}
-            Step::GoOver if way.carrier.ask(OPEN).is_none() => self.logins = Logins::Refused,
+            // One alone is no faster than the channel.
+            Step::GoOver if way.carrier.lanes() < 2 || way.carrier.ask(OPEN).is_none() => {
+                way.carrier.leave_lanes();
+                self.logins = Logins::Refused;
+            }
             Step::GoOver => {
                 self.ways.tell.logs_in_again(host, way.carrier.lanes());
                 self.go_on_at(at);
@@ -473,14 +491,31 @@ impl Watch {
         }
     }
 
-    /// Whether the far side answers in ssh's first channel, where further logins have fallen silent: it goes on there then, alone.
-    fn is_back_in_the_channel(&mut self) -> bool {
-        self.logins = Logins::Refused;
+    /// Whether the far side answers through ssh still: it goes on there then, by further logins if they answer too, or by the first one alone.
+    fn is_back_in_ssh(&mut self) -> bool {
         let Some(channel) = self.ways.channel.as_ref().filter(|channel| channel.carrier.ask(OPEN).is_some()) else {
             return false;
         };
-        let at = channel.at;
+        let by_logins = self.ways.logins.as_ref().filter(|way| self.logins.carry() && way.carrier.lanes() > 0);
+        let at = match by_logins.filter(|way| way.carrier.ask(OPEN).is_some()) {
+            Some(way) => way.at,
+            None => channel.at,
+        };
+        if at == channel.at && self.logins.carry() {
+            self.leave_logins();
+            self.logins = Logins::Refused;
+        }
         self.go_on_at(at);
         true
+    }
+
+    /// Another way carries: further logins are of no use, and it begins anew with them if there is a next time.
+    fn leave_logins(&mut self) {
+        if let Some(way) = &self.ways.logins {
+            way.carrier.leave_lanes();
+        }
+        if !self.logins.are_refused() {
+            self.logins = Logins::Alone(None);
+        }
     }
 }
