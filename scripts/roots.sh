@@ -18,6 +18,10 @@ if [ "${1:-}" = --quick ]; then
 fi
 [ $# = 1 ] || { echo "usage: scripts/roots.sh [--quick] DIST" >&2; exit 2; }
 [ "$(id -u)" = 0 ] || { echo "roots: error: root is needed for chroot" >&2; exit 2; }
+if [ -z "$quick" ] && ! command -v debootstrap >/dev/null; then
+    echo "roots: installing debootstrap" >&2
+    apt-get install -y -qq debootstrap >/dev/null || { echo "roots: error: no debootstrap, which makes roots: apt-get install debootstrap, or --quick" >&2; exit 2; }
+fi
 dist=$(realpath "$1")
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 machine=$(uname -m)

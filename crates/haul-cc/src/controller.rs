@@ -29,8 +29,8 @@ pub trait Controller: Debug + Send {
     fn on_idle(&mut self, now: Time);
     /// The size of a full packet has changed (UDP payload bytes).
     fn on_mtu(&mut self, packet: Bytes);
-    /// The path has changed under us (a new address): forget what was learned about it.
-    fn on_path_change(&mut self, now: Time);
+    /// The path has changed under us (a new address): forget what was learned about it. `rtt`, if it has been measured there.
+    fn on_path_change(&mut self, now: Time, rtt: Option<Duration>);
     /// Congestion window: how much may be in flight.
     fn window(&self) -> Bytes;
     /// Pacing rate.

@@ -41,8 +41,8 @@ impl Controller for Fixed {
         self.packet = packet;
     }
 
-    fn on_path_change(&mut self, _now: Time) {
-        self.round_trip = INITIAL_RTT;
+    fn on_path_change(&mut self, _now: Time, rtt: Option<Duration>) {
+        self.round_trip = rtt.unwrap_or(INITIAL_RTT);
     }
 
     fn window(&self) -> Bytes {

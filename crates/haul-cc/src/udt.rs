@@ -250,8 +250,8 @@ impl Controller for Udt {
         self.period.rate_pps *= factor;
     }
 
-    fn on_path_change(&mut self, now: Time) {
-        *self = Self::new(&PathStart::new(now, self.packet, self.seed));
+    fn on_path_change(&mut self, now: Time, rtt: Option<Duration>) {
+        *self = Self::new(&PathStart { rtt, ..PathStart::new(now, self.packet, self.seed) });
     }
 
     fn window(&self) -> Bytes {

@@ -170,7 +170,7 @@ proptest! {
                     packet = Bytes(bytes);
                     controller.on_mtu(packet);
                 }
-                Event::PathChange => controller.on_path_change(now),
+                Event::PathChange => controller.on_path_change(now, None),
                 Event::Dispersion { bytes, time, steps } => {
                     controller.on_dispersion(&DispersionSample { sent_at: now.before(wait), bytes, time, steps });
                 }

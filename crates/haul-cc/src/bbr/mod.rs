@@ -322,9 +322,9 @@ impl Controller for Bbr {
         self.window = self.window.max(self.least_window());
     }
 
-    fn on_path_change(&mut self, now: Time) {
+    fn on_path_change(&mut self, now: Time, rtt: Option<Duration>) {
         let seed = self.cycle.seed();
-        *self = Self::new(&PathStart::new(now, self.packet, seed));
+        *self = Self::new(&PathStart { rtt, ..PathStart::new(now, self.packet, seed) });
     }
 
     fn window(&self) -> Bytes {

@@ -38,6 +38,8 @@ mod mode;
 mod phase;
 mod start;
 
+use std::time::Duration;
+
 use haul_units::{BitRate, Bytes, Time};
 
 use self::law::{Doing, Flow};
@@ -179,8 +181,8 @@ impl Controller for Lfn {
         }
     }
 
-    fn on_path_change(&mut self, now: Time) {
-        *self = Self::new(self.flow.mode(), &PathStart::new(now, self.packet, self.seed));
+    fn on_path_change(&mut self, now: Time, rtt: Option<Duration>) {
+        *self = Self::new(self.flow.mode(), &PathStart { rtt, ..PathStart::new(now, self.packet, self.seed) });
     }
 
     fn window(&self) -> Bytes {

@@ -295,8 +295,8 @@ impl<L: Law> Controller for Windowed<L> {
         self.undo = None;
     }
 
-    fn on_path_change(&mut self, now: Time) {
-        *self = Self::new(&PathStart::new(now, self.packet, 0));
+    fn on_path_change(&mut self, now: Time, rtt: Option<Duration>) {
+        *self = Self::new(&PathStart { rtt, ..PathStart::new(now, self.packet, 0) });
     }
 
     fn window(&self) -> Bytes {

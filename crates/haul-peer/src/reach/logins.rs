@@ -96,9 +96,10 @@ impl Logins {
                 match told.try_recv() {
                     Err(TryRecvError::Empty) => {}
                     Ok(Ok(())) => {
-                        // As long as the first one, and as long again where several at once are slower.
-                        let until = now + (now - *began) * 2;
-                        *self = Self::Joining(way.log_in(growth.first().saturating_sub(1), over), until, growth.clone());
+                        // As long as if they came one after the other: a busy host is no faster with several at once.
+                        let more = growth.first().saturating_sub(1);
+                        let until = now + (now - *began) * more as u32;
+                        *self = Self::Joining(way.log_in(more, over), until, growth.clone());
                     }
                     Ok(Err(_)) | Err(TryRecvError::Disconnected) => *self = Self::Refused,
                 }

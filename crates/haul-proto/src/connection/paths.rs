@@ -197,7 +197,7 @@ impl Connection {
             if proof.is_first {
                 path.begin(now, proof.rtt, controller, self.rng.next_u64());
             } else {
-                path.on_new_address(now, proof.old);
+                path.on_new_address(now, proof.old, Some(proof.rtt));
             }
         }
     }

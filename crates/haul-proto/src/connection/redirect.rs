@@ -31,7 +31,7 @@ impl Connection {
             let path = &mut self.paths[index];
             let old = path.peer.current();
             path.peer = if index == 0 { PeerAddress::new(to) } else { PeerAddress::opening(now, to) };
-            path.on_new_address(now, old);
+            path.on_new_address(now, old, None);
             path.ping_due = index == 0;
         }
     }

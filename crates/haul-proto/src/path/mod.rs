@@ -109,6 +109,8 @@ pub struct Path {
     pub queue_delays_us: Distribution,
     one_way: OneWayDelay,
     dispersion: DispersionMeter,
+    /// What left before says nothing of where the path leads now.
+    measured_from: Time,
     round: u64,
     /// A round ends when this packet is acknowledged.
     round_end: u64,
@@ -202,6 +204,7 @@ impl Path {
             rtts_us: Distribution::default(),
             queue_delays_us: Distribution::default(),
             one_way: OneWayDelay::new(),
+            measured_from: Time::ZERO,
             dispersion: DispersionMeter::default(),
             round: 0,
             round_end: 0,
@@ -429,23 +432,33 @@ impl Path {
         frames
     }
 
-    /// The path leads to a new address. What was learned about the old one goes, unless only the port has changed (a NAT).
-    pub fn on_new_address(&mut self, now: Time, old: SocketAddr) {
+    /// The path leads to a new address. What was learned about the old one goes, unless only the port has changed (a NAT). `rtt`, if it has answered there.
+    pub fn on_new_address(&mut self, now: Time, old: SocketAddr, rtt: Option<Duration>) {
         self.loss.on_new_address();
         if old.ip() != self.peer.current().ip() {
-            self.controller.on_path_change(now);
-            self.ecn.restart();
+            self.forget(now, rtt);
             if self.mtu.on_silence(now) {
                 self.controller.on_mtu(Bytes(self.mtu.current().into()));
             }
         }
     }
 
+    /// RFC 9000 9.4: what was measured of a path says nothing of the one that has taken its place, and neither does what left before. `rtt`, if that has been measured there.
+    fn forget(&mut self, now: Time, rtt: Option<Duration>) {
+        self.rtt = RttEstimator::new(self.rtt.smoothed());
+        if let Some(sample) = rtt {
+            self.rtt.on_sample(now, sample, Duration::ZERO);
+        }
+        (self.one_way, self.dispersion) = Default::default();
+        self.measured_from = now;
+        self.controller.on_path_change(now, rtt);
+        self.ecn.restart();
+    }
+
     /// It leaves from elsewhere, or could not leave for a while: the peer is asked, and until it answers the path is silent.
     pub fn ask_again(&mut self, now: Time, moved: bool) {
         if moved {
-            self.controller.on_path_change(now);
-            self.ecn.restart();
+            self.forget(now, None);
         }
         if self.peer.is_proved() {
             self.loss.fall_silent(now, SILENT_PROBES);

@@ -67,7 +67,7 @@ impl Path {
         self.mtu.on_data_acked(if outcome.acked_bytes > outcome.acked_pkts * u64::from(BASE_BYTES) { u16::MAX } else { 0 });
         let mut rtt = None;
         let mut queue_delay = None;
-        if number == ack.largest {
+        if number == ack.largest && state.sent_at >= self.measured_from {
             let round_trip = arrived.since(state.sent_at);
             let own = self.rtt.on_sample(now, round_trip, Duration::from_micros(ack.delay_us));
             rtt = Some(own);

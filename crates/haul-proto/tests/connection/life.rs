@@ -90,18 +90,23 @@ fn a_client_whose_address_is_gone_makes_itself_heard() {
 #[test]
 fn the_rate_is_found_again_at_another_address() {
     let modes = [ControllerChoice::Fair, ControllerChoice::Quickstart, ControllerChoice::Modest, ControllerChoice::Aggressive];
-    for (controller, rate) in modes.iter().flat_map(|mode| [50, 500].map(|mbps| (*mode, BitRate::mbps(mbps)))) {
+    let paths = [(50, 100), (500, 100), (500, 180)];
+    for (controller, (mbps, new_rtt)) in modes.iter().flat_map(|mode| paths.map(|path| (*mode, path))) {
+        let rate = BitRate::mbps(mbps);
         let mut network = pair(Path::new(rate, ms(100)), &TransportConfig { controller, ..transport() });
         let start = connected(&mut network);
         network.endpoint_mut(SERVER).start_bulk(10 << 30, false);
         network.run(start + ms(150));
         network.endpoint_mut(CLIENT).address = "10.9.9.9:999".parse().unwrap();
-        network.run(start + ms(4000));
+        for link in [haul_sim::LinkId(0), haul_sim::LinkId(1)] {
+            network.link_mut(link).set_delay(start + ms(150), ms(new_rtt / 2));
+        }
+        network.run(start + ms(2500));
         let before = network.endpoint(CLIENT).placed.lock().unwrap().bytes;
-        network.run(start + ms(5000));
+        network.run(start + ms(3500));
         let more = network.endpoint(CLIENT).placed.lock().unwrap().bytes - before;
         let part = more as f64 / rate.bytes_in(Duration::from_secs(1)).as_u64() as f64;
-        assert!(part > 0.8, "{controller} at {rate}: {part:.3} of it in the fifth second");
+        assert!(part > 0.8, "{controller} at {rate}, {new_rtt} ms: {part:.3} of it in the fourth second");
     }
 }
 

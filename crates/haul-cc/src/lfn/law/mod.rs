@@ -85,6 +85,8 @@ pub(in crate::lfn) struct Flow {
     overflow_bps: f64,
     /// Of what arrives on all paths of the connection that may share the bottleneck, the part that arrives on this one.
     part: f64,
+    /// What had been delivered when the bandwidth was cut for an outage.
+    cut_at: Option<Bytes>,
 }
 
 impl Flow {
@@ -103,6 +105,7 @@ impl Flow {
             raise: cruise::MAX_RAISE,
             overflow_bps: 0.0,
             part: 1.0,
+            cut_at: None,
         }
     }
 
@@ -177,8 +180,12 @@ impl Flow {
         self.path.begin_epoch(now);
     }
 
+    /// Each probe that nobody answers is told of as one: nothing more is known by it until something has arrived again.
     pub(in crate::lfn) fn on_outage(&mut self) {
-        self.path.bandwidth.cut();
+        let delivered = self.path.delivered();
+        if self.cut_at.replace(delivered) != Some(delivered) {
+            self.path.bandwidth.cut();
+        }
         self.settle();
     }
 
@@ -191,3 +198,16 @@ impl Flow {
 const UP_EPOCH: Duration = Duration::from_millis(30);
 /// One without a queue may be chance.
 const ROOM_EPOCHS: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_outage_is_one() {
+        let mut flow = Flow::new(Mode::Fair, Bytes(1472));
+        flow.path.bandwidth.set(1e9);
+        (0..30).for_each(|_| flow.on_outage());
+        assert!(flow.path.bandwidth_bps() > 0.5e9, "{}", flow.path.bandwidth_bps());
+    }
+}

@@ -54,8 +54,9 @@ pub(in crate::lfn) struct Quick {
     long_since: Option<Time>,
     /// What has left as trains in a round trip, bits per second.
     trains_bps: f64,
-    /// Trains that have left whole.
+    /// Trains of this length that have left whole, and the rounds since the first of them.
     trains_sent: u32,
+    waited_rounds: u32,
     /// Rounds after the first whole train without one measured.
     blind_rounds: u32,
     /// What the scout has found, or trains that were too short, where they go ahead.
@@ -123,6 +124,7 @@ impl Quick {
             long_since: None,
             trains_bps: 0.0,
             trains_sent: 0,
+            waited_rounds: 0,
             blind_rounds: 0,
             scout: None,
             since: Time::ZERO,
@@ -224,6 +226,7 @@ impl Quick {
         self.min_rtt = path.min_rtt();
         self.rtt = self.rtt.or_else(|| path.measured_rtt());
         self.gauge.on_ack(ack, self.min_rtt);
+        self.waited_rounds += u32::from(ack.round_start && self.trains_sent > 0);
         match self.stage {
             Stage::Scout => self.follow_scout(ack, path),
             Stage::Reconnaissance => self.reconnoitre(ack, path),
@@ -467,6 +470,45 @@ mod tests {
         assert_eq!(quick.on_ack(&all, &path), Verdict::Continue);
         assert!(matches!(quick.stage, Stage::Reconnaissance) && quick.trains.is_empty());
         assert_eq!(quick.train(), PACKET * MOST_TRAIN_PKTS);
+    }
+
+    /// Sixty bytes of control are in flight whenever something is acknowledged, for so many rounds.
+    fn trickle(quick: &mut Quick, path: &Path, ack: AckSample, rounds: u32) -> Option<Verdict> {
+        (1..=rounds).map(|n| AckSample { now: ack.now + RTT * n, in_flight: Bytes(60), round_start: true, ..ack }).find_map(
+            |ack| {
+                leave(quick, ack.now, Bytes(60));
+                Some(quick.on_ack(&ack, path))
+                    .filter(|verdict| *verdict != Verdict::Continue || !matches!(quick.stage, Stage::Scout))
+            },
+        )
+    }
+
+    #[test]
+    fn a_scout_that_tells_nothing_is_not_waited_for_while_control_packets_flow() {
+        let start = PathStart { rtt: Some(RTT), ..PathStart::new(Time::ZERO, PACKET, 1) };
+        let (mut quick, mut path) = (Quick::new(&start, Manner::Gentle), Path::new(PACKET));
+        let scout = quick.window(&path);
+        leave(&mut quick, Time::ZERO, scout);
+        let ack = AckSample { in_flight: Bytes(60), round_start: false, ..jumped(Time::ZERO + RTT) };
+        path.on_ack(&ack, true);
+        // It came whole in one report.
+        arrive(&mut quick, Time::ZERO, scout, None);
+        quick.on_ack(&ack, &path);
+        assert!(matches!(quick.stage, Stage::Scout));
+        trickle(&mut quick, &path, ack, 3);
+        assert!(matches!(quick.stage, Stage::Reconnaissance), "{:?}", quick.stage);
+    }
+
+    #[test]
+    fn a_receiver_that_tells_nothing_of_trains_is_not_asked_for_ever() {
+        let (mut quick, path, ack) = scouted(BitRate::mbps(100));
+        for n in 0..TRAINS as u32 {
+            let train = quick.train();
+            leave(&mut quick, ack.now + RTT / 5 * n, train);
+        }
+        assert_eq!(trickle(&mut quick, &path, ack, 5), Some(Verdict::Continue), "what comes out of the scout");
+        let verdicts: Vec<_> = (0..5).filter_map(|_| trickle(&mut quick, &path, ack, 1)).collect();
+        assert!(verdicts.contains(&Verdict::Unknown), "{verdicts:?}");
     }
 
     /// As where a connection goes on at an address to which no handshake went.

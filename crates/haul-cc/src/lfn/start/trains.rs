@@ -23,7 +23,7 @@ impl Quick {
     /// The scout has arrived: trains follow that its queue holds, or the jump where they could be no longer than the scout.
     pub(super) fn follow_scout(&mut self, ack: &AckSample, path: &Path) -> Verdict {
         let scout = self.trains.last().copied().filter(|scout| scout.steps >= SCOUT_STEPS);
-        if self.trains_sent == 0 || scout.is_none() && ack.in_flight > Bytes::ZERO {
+        if self.trains_sent == 0 || scout.is_none() && !self.has_arrived(ack) {
             return Verdict::Continue;
         }
         self.stage = Stage::Reconnaissance;
@@ -35,12 +35,17 @@ impl Quick {
         self.reconnoitre_by(ack.now, scout)
     }
 
+    /// Whether all trains have, or are gone: something else may be in flight all the time.
+    fn has_arrived(&self, ack: &AckSample) -> bool {
+        ack.in_flight == Bytes::ZERO || self.waited_rounds > ARRIVING_ROUNDS
+    }
+
     /// Trains that are as long as what is known allows.
     fn reconnoitre_by(&mut self, now: Time, scout: Option<DispersionSample>) -> Verdict {
         (self.scout, self.since) = (scout, now);
         (self.opens, self.first_delay, self.risen) = (false, None, None);
         self.trains.clear();
-        self.trains_sent = 0;
+        (self.trains_sent, self.waited_rounds) = (0, 0);
         // The pacer owes nothing for the time in which nothing was to be sent.
         self.train_left = self.train();
         Verdict::Continue
@@ -56,7 +61,7 @@ impl Quick {
                 Some(first) => self.risen = self.risen.or_else(|| Some(delay.saturating_sub(first))),
             }
         }
-        let all_arrived = self.trains_sent > 0 && ack.in_flight == Bytes::ZERO;
+        let all_arrived = self.trains_sent > 0 && self.has_arrived(ack);
         if self.risen.is_none() && !all_arrived {
             return Some(Verdict::Continue);
         }
@@ -177,5 +182,7 @@ const MOST_LEAVING: usize = 32;
 const LEAST_GAP: Duration = Duration::from_millis(2);
 /// Between trains where no round trip has been measured: a fifth of 50 ms.
 const UNKNOWN_GAP: Duration = Duration::from_millis(10);
+/// Of two round trips after a train the first is that of its own packets; what is not acknowledged by the end of the second is lost.
+const ARRIVING_ROUNDS: u32 = 2;
 /// Without a measurement for so long, none will come.
 const BLIND_ROUNDS: u32 = 3;
