@@ -31,7 +31,7 @@ work=$(mktemp -d)
 daemon=
 clean() {
     [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
-    for mounted in "$work"/*/proc; do
+    for mounted in "$work"/*/proc "$work"/*; do
         ! mountpoint -q "$mounted" || umount "$mounted"
     done
     rm -rf --one-file-system "$work"
@@ -119,12 +119,14 @@ debian() {
         rm -rf "$work/making"
     fi
     mkdir -p "$work/$name"
+    # rpm (4.20) wants the root to be one that is mounted, as it is in a container.
+    mount --bind "$work/$name" "$work/$name"
     tar -C "$work/$name" -xf "$tar"
     mount -t proc proc "$work/$name/proc"
 }
 
 done_with() {
-    umount "$work/$1/proc"
+    umount "$work/$1/proc" "$work/$1"
     rm -rf --one-file-system "${work:?}/$1"
 }
 
