@@ -496,7 +496,9 @@ impl Watch {
         let Some(channel) = self.ways.channel.as_ref().filter(|channel| channel.carrier.ask(OPEN).is_some()) else {
             return false;
         };
-        let by_logins = self.ways.logins.as_ref().filter(|way| self.logins.carry() && way.carrier.lanes() > 0);
+        // Those that carried nothing from the start may answer and carry nothing again.
+        let have_carried = self.logins.carry() && self.began.elapsed() >= self.ways.silent * 2;
+        let by_logins = self.ways.logins.as_ref().filter(|way| have_carried && way.carrier.lanes() > 0);
         let at = match by_logins.filter(|way| way.carrier.ask(OPEN).is_some()) {
             Some(way) => way.at,
             None => channel.at,
