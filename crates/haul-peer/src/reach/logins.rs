@@ -136,11 +136,6 @@ impl Logins {
     pub(super) const fn carry(&self) -> bool {
         matches!(self, Self::Carrying(_))
     }
-
-    /// Whether there will be none.
-    pub(super) const fn are_refused(&self) -> bool {
-        matches!(self, Self::Refused)
-    }
 }
 
 /// How many there are to be, where the channel carried so many bytes a second.

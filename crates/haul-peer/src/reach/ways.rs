@@ -433,9 +433,11 @@ impl Watch {
                         })
                     }
                     0 => way.open(OPEN),
-                    _ if way.carrier.ask(OPEN).is_some() => Ok(()),
-                    // Those that are left from before are dead, and do not know it.
-                    _ => way.renew(OPEN),
+                    _ => match way.carrier.ask(OPEN) {
+                        Some(heard) => return Some((way.at, Some(heard))),
+                        // Those that are left from before are dead, and do not know it.
+                        None => way.renew(OPEN),
+                    },
                 };
                 opened.inspect_err(|error| tracing::debug!(%error, "no TCP")).ok()?;
                 way.carrier.ask(OPEN).map(|heard| (way.at, Some(heard)))
@@ -480,8 +482,8 @@ impl Watch {
             Step::Wait => {}
             // One alone is no faster than the channel.
             Step::GoOver if way.carrier.lanes() < 2 || way.carrier.ask(OPEN).is_none() => {
-                way.carrier.leave_lanes();
                 self.logins = Logins::Refused;
+                self.leave_logins();
             }
             Step::GoOver => {
                 self.ways.tell.logs_in_again(host, way.carrier.lanes());
@@ -504,19 +506,19 @@ impl Watch {
             None => channel.at,
         };
         if at == channel.at && self.logins.carry() {
-            self.leave_logins();
             self.logins = Logins::Refused;
+            self.leave_logins();
         }
         self.go_on_at(at);
         true
     }
 
-    /// Another way carries: further logins are of no use, and it begins anew with them if there is a next time.
+    /// Another way carries: further logins are of no use. If there is a next time it begins anew with them, unless they were refused.
     fn leave_logins(&mut self) {
         if let Some(way) = &self.ways.logins {
             way.carrier.leave_lanes();
         }
-        if !self.logins.are_refused() {
+        if !matches!(self.logins, Logins::Refused) {
             self.logins = Logins::Alone(None);
         }
     }
