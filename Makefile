@@ -8,7 +8,7 @@ FUZZ_SECONDS := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
 MINUTES ?= 10
 SEED ?= random
 
-.PHONY: help setup build demo dev test check fuzz torture soak mutants generated static release packages reproduce skew install install-files install-library clean
+.PHONY: help setup build demo dev test check fuzz torture soak mutants generated static release packages reproduce skew install uninstall install-files install-library clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -76,9 +76,19 @@ skew: setup
 ## make install  haul, hcp, hperf and libhaul with manual pages and completions below PREFIX (default /usr/local), libraries in LIBDIR (PREFIX/lib)
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
-install: build
+install:
+	@[ -e "$$(scripts/target-dir.sh)/release/haul" ] || { echo "install: error: haul is not built: run make build first, as yourself" >&2; exit 1; }
 	@$(MAKE) --no-print-directory install-files HAUL="$$(scripts/target-dir.sh)/release/haul"
 	@$(MAKE) --no-print-directory install-library BUILT="$$(scripts/target-dir.sh)/release"
+
+## make uninstall  removes what `make install` has put below PREFIX and LIBDIR; docs/use/install.md says what else haul keeps
+uninstall:
+	@to="$(DESTDIR)$(PREFIX)"; lib="$(DESTDIR)$(LIBDIR)"; \
+	rm -f "$$to"/bin/{haul,hcp,hperf} "$$to"/share/man/man1/{haul.1,haul-*.1,hcp.1,hperf.1} "$$to"/include/haul.h; \
+	rm -f "$$to"/share/bash-completion/completions/{haul,hcp,hperf} "$$to"/share/zsh/site-functions/_{haul,hcp,hperf}; \
+	rm -f "$$to"/share/fish/vendor_completions.d/{haul,hcp,hperf}.fish; \
+	rm -f "$$lib"/libhaul.{a,so} "$$lib"/libhaul.so.* "$$lib"/pkgconfig/haul.pc; \
+	for page in crates/haul-ffi/man/*.3; do rm -f "$$to/share/man/man3/$${page##*/}"; done
 
 # libhaul, as it was built in the directory BUILT: shared and static library, header, pkg-config file, manual pages.
 install-library:

@@ -175,6 +175,9 @@ const FILES: &[(&str, &str)] = &[
     ("known_hosts, authorized_keys", "In it: the keys of daemons that are trusted, and those that may connect."),
     ("paths", "In it: what was learnt of paths, for --mode quickstart."),
     ("tokens", "In it: with what to return to daemons without a round trip more."),
+    ("config.toml", "In it: what holds for which host; see haul-config(1)."),
+    ("~/.cache/haul/", "Programs that --bootstrap has brought."),
+    (".haul-xxxxxxxx", "In or beside the target of a copy: what has arrived, until all has; see haul-cp(1), --list-interrupted."),
     ("~/.ssh/config", "ssh reads it for all hosts that it reaches, by haul too."),
 ];
 

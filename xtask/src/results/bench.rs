@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use super::section::Section;
 use super::table::Table;
 
-/// The name of haul among the tools of a row: what other tools are compared with.
-const HAUL: &[&str] = &["haul", "haul-cp"];
+/// The names of haul among the tools of a row, by what carries it: each is compared with other tools.
+const HAUL: &[&str] = &["haul", "haul-cp", "haul-cp-tcp", "haul-cp-ssh"];
 /// Its other modes are no competitors.
 const OWN: &str = "haul";
 
@@ -109,7 +109,11 @@ fn table(entries: &[Entry]) -> Table {
 
 /// Who was faster than haul in a row.
 fn behind(name: &str, entries: &[Entry]) -> Vec<String> {
-    let Some(haul) = entries.iter().find(|entry| HAUL.contains(&entry.tool.as_str())) else { return Vec::new() };
+    let own = entries.iter().filter(|entry| HAUL.contains(&entry.tool.as_str()) && entry.failed.is_none());
+    own.flat_map(|haul| faster_than(name, haul, entries)).collect()
+}
+
+fn faster_than(name: &str, haul: &Entry, entries: &[Entry]) -> Vec<String> {
     let faster = entries.iter().filter(|other| {
         let beats = if other.is_files { other.time_s < haul.time_s } else { other.mean_bps > haul.mean_bps };
         !other.tool.starts_with(OWN) && other.failed.is_none() && beats
@@ -150,13 +154,17 @@ mod tests {
 \"1 Gbit/s, 100 ms\",haul,1,0.1,10 s,done,10,800000000,900000000,0.7,1048576,2097152
 \"1 Gbit/s, 100 ms\",cubic,0,0.1,10 s,done,10,750000000,,,0,0
 \"1 Gbit/s, 100 ms\",udt,0,0.1,10 s,it crashed,10,950000000,,,0,0
+\"1 Gbit/s, 100 ms\",haul-cp-ssh,0,0.1,10 s,done,10,740000000,,,0,0
 ";
 
     #[test]
     fn turns_are_averaged_and_whoever_is_faster_is_named() {
         let section = section(CSV, "");
         assert!(section.text.contains("| haul | 2 | 700 | 800 | 6.0 | 2 |  |"), "{}", section.text);
-        assert_eq!(section.behind, ["1 Gbit/s, 100 ms: haul 700 Mbit/s, cubic 750 Mbit/s"]);
+        assert_eq!(
+            section.behind,
+            ["1 Gbit/s, 100 ms: haul 700 Mbit/s, cubic 750 Mbit/s", "1 Gbit/s, 100 ms: haul-cp-ssh 740 Mbit/s, cubic 750 Mbit/s"]
+        );
     }
 
     #[test]

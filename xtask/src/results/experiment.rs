@@ -13,6 +13,7 @@ pub fn section(report: &Value) -> Section {
     for table in list(&report["tables"]) {
         let cells = |value: &Value| list(value).iter().map(text).collect::<Vec<_>>();
         let shown = Table { heads: cells(&table["columns"]), rows: list(&table["rows"]).iter().map(cells).collect() };
+        section.behind.extend(shown.rows.iter().filter_map(|row| slower(&shown.heads, row)));
         let _ = write!(section.text, "\n{}\n\n{}", text(&table["title"]), shown.markdown());
     }
     let notes = list(&report["notes"]);
@@ -33,6 +34,12 @@ pub fn section(report: &Value) -> Section {
     }
     section.facts = report["facts"].clone();
     section
+}
+
+/// A row of a table that ends with how many times as fast haul was, where that is less than once.
+fn slower(heads: &[String], row: &[String]) -> Option<String> {
+    let times: f64 = row.last().filter(|_| heads.last().is_some_and(|head| head == "times as fast"))?.parse().ok()?;
+    (times < 1.0).then(|| format!("{}: {times} times as fast", row[0]))
 }
 
 /// Records of November 2026 and before have goals met by whatever was held against the mean of flows one of which never ended: that is none.
@@ -56,6 +63,14 @@ fn text(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_in_which_haul_was_slower_are_counted() {
+        let section = section(&serde_json::json!({
+            "tables": [{"columns": ["what", "times as fast"], "rows": [["git clone", "1.87"], ["docker ps", "0.86"]]}],
+        }));
+        assert_eq!(section.behind, ["docker ps: 0.86 times as fast"]);
+    }
 
     #[test]
     fn tables_notes_and_misses_are_there() {

@@ -42,6 +42,7 @@ fn section(run: &Run) -> Section {
         whole.met += part.met;
         whole.missed.extend(part.missed.into_iter().map(|line| labelled(how, line)));
         whole.unmeasured.extend(part.unmeasured.into_iter().map(|line| labelled(how, line)));
+        whole.behind.extend(part.behind.into_iter().map(|line| labelled(how, line)));
         if part.facts.is_object() {
             whole.facts = part.facts;
         }

@@ -146,7 +146,7 @@ pub struct FleetListArgs {
 #[command(next_help_heading = "Servers")]
 pub struct KeptArgs {
     /// Those of a fleet that `haul fleet up` has started; how they are reached was said there, and so was --mode
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["hosts", "start", "launcher", "launcher_arg", "launcher_on", "call_back", "timeout", "dial_out", "udp_port", "state"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["hosts", "start", "launcher", "launcher_arg", "launcher_on", "call_back", "timeout", "dial_out", "udp_port", "state", "max_packet", "memory", "dead_after", "port", "identity", "jump", "config", "option", "ipv4", "ipv6", "program", "remote_haul", "transport"])]
     pub name: Option<String>,
 }
 
@@ -247,7 +247,7 @@ pub struct JobArgs {
     /// Transfer nothing before this time
     #[arg(long, value_name = "TIME")]
     pub start_at: Option<Moment>,
-    #[arg(long, value_name = "MODE", value_parser = ModeParser, hide_possible_values = true, default_value_t, hide_default_value = true, help = mode_help())]
+    #[arg(long, value_name = "MODE", value_parser = ModeParser, conflicts_with = "name", hide_possible_values = true, default_value_t, hide_default_value = true, help = mode_help())]
     pub mode: ControllerChoice,
     /// Write what each server did, and when, into a new directory in this one: see haul-fleet-report(1)
     #[arg(long, value_name = "DIR")]

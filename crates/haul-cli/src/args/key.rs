@@ -74,7 +74,7 @@ pub struct RightsArgs {
     /// Copies may read only, from whatever root
     #[arg(long)]
     pub read_only: bool,
-    /// Services that may be used: cp, perf (the daemon's), proxy, pipe
+    /// Services that may be used: cp, perf and relay (the daemon's), proxy, pipe
     #[arg(long, value_name = "SERVICE", value_delimiter = ',')]
     pub only: Vec<Service>,
     /// Target that `haul proxy serve` may connect to; may be given several times; without it all that it allows
