@@ -25,7 +25,7 @@ pub trait Controller: Debug + Send {
     fn on_spurious(&mut self, now: Time, bytes: Bytes);
     /// The network has marked packets.
     fn on_ecn(&mut self, ecn: &EcnSample);
-    /// Nothing was in flight and sending starts again.
+    /// Nothing was in flight, the application had nothing to send, and sending starts again (draft-ietf-ccwg-bbr 5.4.1).
     fn on_idle(&mut self, now: Time);
     /// The size of a full packet has changed (UDP payload bytes).
     fn on_mtu(&mut self, packet: Bytes);

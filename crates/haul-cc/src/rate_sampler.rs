@@ -25,6 +25,8 @@ use haul_units::{BitRate, Bytes, Time};
 pub struct RateSample {
     /// Bytes that arrived over the time they took to arrive by the receiver's clock, never more than the rate at which they were sent.
     pub rate: BitRate,
+    /// The rate at which they were sent: where it is no larger, more might have arrived.
+    pub sent: BitRate,
     /// The interval measured.
     pub interval: Duration,
     /// The sender ran out of data or credit in it: a lower bound only.
@@ -143,11 +145,16 @@ impl RateSampler {
         self.app_limited_until = Some(self.sent_total);
     }
 
+    /// There was nothing to send since the last acknowledgement that says something of the path.
+    pub const fn is_app_limited(&self) -> bool {
+        self.app_limited_until.is_some()
+    }
+
     /// Whether a train that leaves now gives an app-limited sample.
     fn is_app_limited_at(&self, now: Time) -> bool {
         if self.reference.receiver_time.is_none() || self.min_rtt < LONG_PATH {
             // The first round trip after a pause: its interval counts from the reference's departure on, and the pause is before that.
-            return self.app_limited_until.is_some();
+            return self.is_app_limited();
         }
         let limited = Duration::from_micros(self.limited_us - self.reference_limited_us);
         limited * LIMITED_PART > now.since(self.reference.sent_at)
@@ -200,6 +207,7 @@ fn sample(newest: &SentState, report: &AckReport) -> Option<RateSample> {
     };
     Some(RateSample {
         rate: BitRate::of(delivered, interval).min(sent_rate),
+        sent: sent_rate,
         interval,
         app_limited: newest.app_limited,
         in_flight_at_send: newest.in_flight,

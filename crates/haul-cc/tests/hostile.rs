@@ -124,6 +124,7 @@ proptest! {
                     round += u64::from(round_start);
                     let sample = |bps| RateSample {
                         rate: BitRate::from_bps(bps),
+                        sent: BitRate::MAX,
                         interval: rtt,
                         app_limited,
                         in_flight_at_send: in_flight,

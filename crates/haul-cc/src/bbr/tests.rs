@@ -97,6 +97,7 @@ impl Link {
         let delivered = self.delivered - prior;
         let sample = RateSample {
             rate: BitRate::of(Bytes(delivered as u64), RTT + step),
+            sent: BitRate::MAX,
             interval: RTT,
             app_limited: false,
             in_flight_at_send: tx_in_flight,

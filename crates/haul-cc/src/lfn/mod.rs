@@ -72,6 +72,7 @@ impl Lfn {
             start: None,
             phases: Phases::new(start.seed, start.now),
         };
+        new.flow.path.begin_epoch(start.now);
         if let Some(learned) = &start.learned {
             new.flow.path.take_over(start.now, learned);
             new.phases.begin_known(start.now, &mut new.flow);

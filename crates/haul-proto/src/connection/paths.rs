@@ -24,6 +24,11 @@ use crate::path::Path;
 use crate::streams::Side;
 use crate::wire::Frame;
 
+/// What is short is over by then where round trips are short, as the answers of a query are among neighbours, and does not pay for challenges of paths that it will not use.
+const OPENING_WAIT: Duration = Duration::from_millis(50);
+/// On longer ones a path that is better than the first one is wanted soon.
+const SHORT_RTT: Duration = Duration::from_millis(5);
+
 /// One path of a connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PathStats {
@@ -79,7 +84,9 @@ impl Connection {
     pub fn open_path(&mut self, now: Time, to: SocketAddr) -> Option<u8> {
         let may = self.side == Side::Client && self.phase == Phase::Established && self.paths.len() < self.paths_allowed.into();
         may.then(|| {
-            self.add_path(now, PeerAddress::opening(now, to), self.first_rtt());
+            let rtt = self.first_rtt();
+            let wait = if rtt.is_some_and(|rtt| rtt < SHORT_RTT) { OPENING_WAIT } else { Duration::ZERO };
+            self.add_path(now, PeerAddress::opening(now + wait, to), rtt);
             self.look_elsewhere(now, self.paths.len() - 1);
             self.paths.len() as u8 - 1
         })

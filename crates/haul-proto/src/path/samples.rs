@@ -32,7 +32,10 @@ impl Path {
         runs: impl Iterator<Item = SentRun>,
     ) -> SentSample {
         if self.sent.in_flight() == 0 {
-            self.controller.on_idle(now);
+            // Between trains that the pacer holds back nothing is in flight either where the round trip is short: that is no pause.
+            if self.sampler.is_app_limited() {
+                self.controller.on_idle(now);
+            }
             self.floor_due = self.floor_due.min(now + self.floor_interval());
         }
         let in_flight = Bytes(self.sent.in_flight() + bytes);

@@ -10,6 +10,7 @@ mod plans;
 mod robustness;
 mod schedulers;
 mod sharing;
+mod short_paths;
 mod stalls;
 mod weather;
 

@@ -20,8 +20,9 @@ use super::relay::{Reply, Streams, cut, relay, reset, resets_when_dropped};
 use super::socks;
 use super::wire::{Aim, FAILED, Refused};
 
-/// How long a connection may wait for the other side to be there again.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a connection may wait for the other side to be there, for the first time or again: as long as that side tries to reach a target. A login by ssh over a line that
+/// drops long packets without a word takes more than 5 s.
+const PATIENCE: Duration = Duration::from_secs(15);
 /// How long a SOCKS client may take to say what it wants.
 const REQUEST: Duration = Duration::from_secs(60);
 /// Time between attempts to accept where the system has no room.

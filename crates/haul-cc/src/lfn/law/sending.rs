@@ -104,6 +104,7 @@ mod tests {
         for n in 1..=8_u32 {
             let rate = RateSample {
                 rate: BitRate::mbps(100),
+                sent: BitRate::mbps(100),
                 interval: rtt,
                 app_limited: false,
                 in_flight_at_send: packet,

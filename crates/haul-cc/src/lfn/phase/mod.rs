@@ -17,7 +17,7 @@ use self::turn::Turn;
 use self::up::Up;
 use super::law::{Compete, Doing, Flow, Outcome};
 use super::measure::{Summary, behind_bucket};
-use crate::{AckSample, EcnSample, LossSample};
+use crate::{AckSample, EcnSample, LossSample, RateSample};
 
 /// Where the controller is, and where it goes next.
 #[derive(Debug, Clone)]
@@ -323,9 +323,11 @@ fn cruise(ack: &AckSample, flow: &Flow, attempts: &Attempts) -> Turn {
     }
 }
 
-/// A token bucket lets its first bytes pass at the rate of the wire behind it: what arrives when startup ends is the path's rate.
+/// A token bucket lets its first bytes pass at the rate of the wire behind it: what arrives when startup ends is the path's rate. Unless less was sent than the estimate,
+/// because what had been lost filled the window.
 fn forget_bucket(ack: &AckSample, flow: &mut Flow) {
-    let now_bps = ack.rate.map(|sample| sample.rate.as_bps() as f64);
+    let was_sent = |sample: &RateSample| sample.sent.as_bps() as f64 >= flow.path.bandwidth_bps();
+    let now_bps = ack.rate.filter(was_sent).map(|sample| sample.rate.as_bps() as f64);
     if let Some(rate_bps) = now_bps.and_then(|now_bps| behind_bucket(flow.path.bandwidth_bps(), now_bps)) {
         flow.path.bandwidth.limit(rate_bps);
     }

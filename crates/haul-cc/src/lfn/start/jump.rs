@@ -2,18 +2,24 @@
 
 use haul_units::{BitRate, Bytes};
 
-use super::leg::{Leg, Span, part_of};
+use super::leg::{GAUGED, Leg, Span, part_of};
 use super::trains::least_bps;
 use super::{Manner, Quick, REACH, Stage, TRAINS, Verdict};
 use crate::AckSample;
 use crate::lfn::measure::{Path, Queue, behind_bucket};
 
 impl Quick {
-    /// RFC 9959, Unvalidated Phase: at most half of what was saved.
+    /// RFC 9959, Unvalidated Phase: at most half of what was saved. All of it where the trains were as much as the path holds: so much has come through in a round trip, which
+    /// is what the half is to find out.
+    fn first_bps(&self, target_bps: f64) -> f64 {
+        if self.trains_bps >= target_bps { target_bps } else { target_bps * JUMP }
+    }
+
+    /// From what has been measured to what is sent.
     pub(super) fn jump(&mut self, ack: &AckSample, path: &Path, target_bps: f64) -> Verdict {
         let sent = if self.scout.is_some() { self.train() * TRAINS as u64 } else { self.scout() };
         self.trains_bps = BitRate::of(sent, path.min_rtt()).as_bps() as f64;
-        self.stage = Stage::Jump(Leg::new(ack, self.within_reach(path, target_bps * JUMP, self.trains_bps)));
+        self.stage = Stage::Jump(Leg::new(ack, self.within_reach(path, self.first_bps(target_bps), self.trains_bps)));
         self.jumped_at = ack.now;
         Verdict::Continue
     }
@@ -37,8 +43,8 @@ impl Quick {
                 return self.retreat(path, leg);
             }
             // Trains that came later correct the first one.
-            let goal_bps =
-                if leg.before.is_some() { leg.goal_bps } else { self.within_reach(path, target_bps * JUMP, self.trains_bps) };
+            let first_bps = self.first_bps(target_bps);
+            let goal_bps = if leg.before.is_some() { leg.goal_bps } else { self.within_reach(path, first_bps, self.trains_bps) };
             self.stage = Stage::Jump(Leg { goal_bps, rate_bps: goal_bps, ..leg });
             return Verdict::Continue;
         }
@@ -46,7 +52,7 @@ impl Quick {
             return self.retreat(path, leg);
         }
         // docs/controllers/quickstart.md: a sixteenth of a round trip has arrived, in several reports.
-        let enough = leg.rate().bytes_in(path.min_rtt() / 16).max(self.packet * 32);
+        let enough = leg.rate().bytes_in(path.min_rtt() / 16).max(self.packet * LEAST_LEG_PKTS);
         self.stage = Stage::Jump(leg);
         // Delays seen before the leg say nothing about it.
         if settled < enough || leg.acks <= Queue::MEMORY {
@@ -87,7 +93,8 @@ impl Quick {
         if self.is_refused(ack, path, leg.span) {
             return self.retreat(path, leg);
         }
-        if settled < leg.rate().bytes_in(path.min_rtt() / 2) {
+        let enough = leg.rate().bytes_in((path.min_rtt() / 2).max(GAUGED * LEAST_GAUGES)).max(self.packet * LEAST_LEG_PKTS);
+        if settled < enough {
             return Verdict::Continue;
         }
         // What was lost at once settles before a queue has stood for long.
@@ -151,5 +158,9 @@ const JUMP: f64 = 0.5;
 const LEAST_ARRIVED: f64 = 0.6;
 /// Beyond the path's own loss; a policer or a queue that overflows takes more.
 const REFUSED_LOSS: f64 = 0.2;
+/// Of fewer a rate is that of two reports.
+const LEAST_LEG_PKTS: u64 = 32;
+/// The largest of so many rates is what arrives; one alone has the pacer's pauses in it.
+const LEAST_GAUGES: u32 = 4;
 /// Of fewer, three standard deviations of a tenth are more than another tenth.
 const LEAST_LOSSY_PKTS: f64 = 48.0;

@@ -138,6 +138,9 @@ impl Leg {
     }
 }
 
+/// What the longest train takes.
+pub(super) const GAUGED: Duration = Duration::from_micros(500);
+
 pub(super) fn part_of(lost: Bytes, settled: Bytes) -> f64 {
     lost.as_u64() as f64 / settled.as_u64().max(1) as f64
 }
@@ -155,8 +158,7 @@ impl Gauge {
     pub(super) fn on_ack(&mut self, ack: &AckSample, rtt: Duration) {
         let (since, delivered) = *self.since.get_or_insert((ack.now, ack.delivered));
         let passed = ack.now.since(since);
-        // At least what a train takes.
-        if passed >= (rtt / 8).max(Duration::from_micros(500)) {
+        if passed >= (rtt / 8).max(GAUGED) {
             let bps = BitRate::of(ack.delivered.saturating_sub(delivered), passed).as_bps() as f64;
             self.best_bps = self.best_bps.max(bps);
             self.newest_bps = Some(bps);
