@@ -71,7 +71,10 @@ impl Connection {
 
     /// A stream of this kind that the peer has opened, oldest first.
     pub fn accept(&mut self, kind: StreamKind) -> Option<StreamId> {
-        self.streams.accept(kind)
+        let id = self.streams.accept(kind)?;
+        // It may be over already.
+        self.reap(id);
+        Some(id)
     }
 
     /// Copies bytes of an ordered stream to send, as many as [`Self::send_budget`] leaves room for.

@@ -37,6 +37,8 @@ pub struct Stream {
     pub send: Option<SendHalf>,
     /// What we receive on it.
     pub receive: Option<Receiver>,
+    /// The peer has opened it, and nobody here has accepted it yet.
+    waits: bool,
 }
 
 /// A stream whose turn it is to send.
@@ -150,13 +152,17 @@ impl Streams {
             _ => self.peer_stream_credit,
         };
         let receive = (kind == StreamKind::Bidirectional).then(|| self.ordered(id));
-        self.map.insert(id, Stream { send: Some(SendHalf::new(id, credit)), receive });
+        self.map.insert(id, Stream { send: Some(SendHalf::new(id, credit)), receive, waits: false });
         Some(id)
     }
 
     /// A stream that the peer has opened, oldest first.
     pub fn accept(&mut self, kind: StreamKind) -> Option<StreamId> {
-        self.waiting[kind as usize].pop_front()
+        let id = self.waiting[kind as usize].pop_front()?;
+        if let Some(stream) = self.map.get_mut(&id) {
+            stream.waits = false;
+        }
+        Some(id)
     }
 
     /// The peer allows more streams. Returns true if it does.
@@ -194,17 +200,15 @@ impl Streams {
         let id = StreamId::new(self.side.peer(), kind, self.peer_opened[kind as usize]);
         self.peer_opened[kind as usize] += 1;
         let ordered = || self.ordered(id);
-        let stream = match kind {
-            StreamKind::Bidirectional => {
-                Stream { send: Some(SendHalf::new(id, self.peer_stream_credit)), receive: Some(ordered()) }
-            }
-            StreamKind::Unidirectional => Stream { send: None, receive: Some(ordered()) },
+        let (send, receive) = match kind {
+            StreamKind::Bidirectional => (Some(SendHalf::new(id, self.peer_stream_credit)), Some(ordered())),
+            StreamKind::Unidirectional => (None, Some(ordered())),
             StreamKind::Placed => {
                 let receive = self.sinks.as_ref().map(|sinks| PlacedHalf::new(id, sinks.make(id)));
-                Stream { send: None, receive: receive.map(Receiver::Placed) }
+                (None, receive.map(Receiver::Placed))
             }
         };
-        self.map.insert(id, stream);
+        self.map.insert(id, Stream { send, receive, waits: true });
         self.waiting[kind as usize].push_back(id);
     }
 
@@ -322,7 +326,8 @@ impl Streams {
         self.schedule(turn.stream);
     }
 
-    /// Drops halves that are over, and the stream with its last half; then the peer may open another one. Returns the frame that tells so.
+    /// Drops halves that are over, and the stream with its last half; then the peer may open another one. Returns the frame that tells so. A stream that waits to be accepted stays and counts: a
+    /// peer that opens streams and ends them at once has no more of them kept than it may have open.
     pub fn reap(&mut self, id: StreamId) -> Option<Frame> {
         let stream = self.map.get_mut(&id)?;
         if stream.send.as_ref().is_some_and(SendHalf::is_done) {
@@ -333,7 +338,7 @@ impl Streams {
             Some(Receiver::Ordered(half)) => half.is_over(),
             Some(Receiver::Placed(half)) => half.is_settled() && half.is_drained(),
         };
-        if !over || stream.send.is_some() {
+        if !over || stream.send.is_some() || stream.waits {
             return None;
         }
         self.map.remove(&id);
@@ -357,6 +362,7 @@ impl Streams {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sink::Sink;
     use super::*;
 
     fn pair() -> Streams {
@@ -399,10 +405,54 @@ mod tests {
             let Some(Receiver::Ordered(half)) = &mut stream.receive else { panic!("ordered") };
             half.on_reset(0, 0).unwrap();
             half.stop();
+            assert_eq!(streams.accept(StreamKind::Unidirectional), Some(id));
             frames += u32::from(streams.reap(id).is_some());
             assert!(streams.on_peer_use(id, |_| ()).unwrap().is_none(), "late packets find it closed");
         }
         assert_eq!(frames, 2);
         assert!(streams.on_peer_use(StreamId::new(Side::Client, StreamKind::Unidirectional, 7), |_| ()).is_ok());
+    }
+
+    #[test]
+    fn a_stream_that_is_over_before_anyone_accepts_it_counts_until_then() {
+        let mut streams = pair();
+        streams.provide_sinks(SinkFactory::new(|_| Box::new(Nothing)));
+        let id = |index| StreamId::new(Side::Client, StreamKind::Placed, index);
+        for index in 0..4 {
+            let Some(Receiver::Placed(half)) = &mut streams.on_peer_use(id(index), |_| ()).unwrap().unwrap().receive else {
+                panic!("placed");
+            };
+            half.on_reset(0, 0).unwrap();
+            assert_eq!((streams.reap(id(index)), streams.count()), (None, index as usize + 1));
+        }
+        assert_eq!(streams.on_peer_use(id(4), |_| ()).err(), Some(StreamViolation::BeyondLimit(id(4))));
+        for index in 0..4 {
+            assert_eq!(streams.accept(StreamKind::Placed), Some(id(index)));
+            assert_eq!(streams.reap(id(index)).is_some(), index % 2 == 1, "worth a frame");
+        }
+        assert!(streams.count() == 0 && streams.on_peer_use(id(4), |_| ()).is_ok());
+    }
+
+    /// Takes nothing.
+    struct Nothing;
+
+    impl Sink for Nothing {
+        fn slot(&mut self, _offset: u64, _len: usize) -> Option<&mut [u8]> {
+            None
+        }
+
+        fn commit(&mut self, _offset: u64, _len: usize, _end: bool) {}
+
+        fn deliver(&mut self, _offset: u64, _bytes: &[u8], _end: bool) -> usize {
+            0
+        }
+
+        fn finish(&mut self, _total: u64) {}
+
+        fn reset(&mut self, _code: u64) {}
+
+        fn consumed(&self) -> u64 {
+            0
+        }
     }
 }
