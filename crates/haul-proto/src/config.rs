@@ -113,7 +113,7 @@ pub struct ClientConfig {
     pub protocols: Vec<Vec<u8>>,
     /// How the connection behaves.
     pub transport: TransportConfig,
-    /// An admission token, if one was got another way (over ssh): it saves the round trip of the retry cookie.
+    /// An admission token, if one was got another way (over ssh): it saves one connection the round trip of the retry cookie.
     pub admission: Option<Vec<u8>>,
     /// The handshake is given up after so long. Default: 5 s.
     pub connect_timeout: Duration,

@@ -82,7 +82,8 @@ pub struct Endpoint {
     attempts: HashMap<(SocketAddr, u64), ConnectionId>,
     /// The tokens with which peers may reset connections.
     tokens: PeerTokens,
-    admissions: u64,
+    /// The admission tokens that were given out; none where there were none.
+    invited: Option<GivenTokens>,
     /// Those with which this side returns to servers.
     kept: KeptTokens,
     strangers: Strangers<ConnectionId>,
@@ -121,17 +122,17 @@ impl Endpoint {
             connections: HashMap::new(),
             attempts: HashMap::new(),
             tokens: PeerTokens::new(&secret.child(b"haul peers' tokens")),
-            admissions: 0,
+            invited: None,
             kept: KeptTokens::default(),
             strangers: Strangers::new(admission.places, admission.places_of_source),
             evicted: None,
         })
     }
 
-    /// A token that lets its holder begin without the round trip of a cookie, from any address, for a minute.
+    /// A token that lets its holder begin one connection without the round trip of a cookie, from any address, for a minute.
     pub fn admission_token(&mut self, now: Time) -> Vec<u8> {
-        self.admissions += 1;
-        self.acceptor.cookies().admit(now + ADMISSION_LIFETIME, self.admissions).to_vec()
+        let id = self.invited.get_or_insert_default().give();
+        self.acceptor.cookies().admit(now + ADMISSION_LIFETIME, id).to_vec()
     }
 
     /// Begins a connection.
@@ -233,12 +234,14 @@ impl Endpoint {
             return if self.connections.contains_key(&id) { Handled::Connection(id) } else { Handled::Ignore };
         }
         let Some(Server { given, .. }) = self.server.as_mut() else { return Handled::Ignore };
-        let attempts = &self.attempts;
-        let is_good = |initial: &ParsedInitial| match initial.proof {
-            Proof::Return { id, .. } => {
-                attempts.contains_key(&(from, initial.attempt)) || given.as_mut().is_some_and(|given| given.spend(id))
-            }
-            Proof::Address { .. } | Proof::Invitation => true,
+        let (attempts, invited) = (&self.attempts, &mut self.invited);
+        let is_good = |initial: &ParsedInitial| {
+            let (tokens, id) = match initial.proof {
+                Proof::Return { id, .. } => (given, id),
+                Proof::Invitation { id } => (invited, id),
+                Proof::Address { .. } => return true,
+            };
+            attempts.contains_key(&(from, initial.attempt)) || tokens.as_mut().is_some_and(|tokens| tokens.spend(id))
         };
         match self.acceptor.handle(now, from, datagram, is_good) {
             Accept::Respond(answer) => Handled::Respond(answer),
@@ -279,10 +282,8 @@ impl Endpoint {
         connection.handle_train(now, Origin::just_now(now, from), datagram, len);
         self.connections.insert(local, Some((from, initial.attempt)));
         self.attempts.insert((from, initial.attempt), local);
-        // Who was invited another way has shown there who it is.
-        if initial.proof != Proof::Invitation {
-            self.evicted = self.strangers.enter(from, local);
-        }
+        // Whoever was invited is one too: others have seen its token pass.
+        self.evicted = self.strangers.enter(from, local);
         Handled::New(local, Box::new(connection))
     }
 

@@ -6,7 +6,8 @@
 //! return     3, expiry: u64 ns, id: u64, round trip: u32 us, HMAC(3, expiry, id, round trip, address) cut to 16 bytes
 //! ```
 //! A cookie shows that a client receives at the address it sends from; it holds for one attempt from that address within half a minute. An admission token
-//! is given to a client by another way (ssh) and saves it the round trip that a cookie costs; it holds from any address, so it proves none, until it expires. A token to
+//! is given to a client by another way (ssh) and saves it the round trip that a cookie costs; it holds from any address, so it proves none, until it expires. It passes in clear: who takes it
+//! for good takes each once, and its bearer for a stranger. A token to
 //! return with is given inside a connection and saves the next one from that address the round trip (RFC 9000 8.1.3); who may have had the address since is not known, so the next one
 //! proves it again. All die with the endpoint's secret. HMAC-SHA256 throughout.
 
@@ -46,8 +47,11 @@ pub enum Proof {
         /// Between the RETRY and the packet that brought the cookie: at least a round trip.
         age: Duration,
     },
-    /// The client was invited; its address is still to be proved.
-    Invitation,
+    /// The client, or whoever has seen its first packet, was invited; its address is still to be proved.
+    Invitation {
+        /// The token's number: one is good for one connection.
+        id: u64,
+    },
     /// An earlier connection from this address was given the token; the address is still to be proved.
     Return {
         /// The token's number: one is good for one connection.
@@ -116,7 +120,8 @@ impl CookieJar {
             }
             (ADMISSION, 8) => {
                 verify_slices_are_equal(mac, &self.mac(&[&[ADMISSION], head])).ok()?;
-                (now.as_nanos() <= time).then_some(Proof::Invitation)
+                let id = u64::from_be_bytes(rest.try_into().ok()?);
+                (now.as_nanos() <= time).then_some(Proof::Invitation { id })
             }
             (RETURN, 12) => {
                 verify_slices_are_equal(mac, &self.mac(&[&[RETURN], head, &octets(from.ip())])).ok()?;
@@ -200,7 +205,7 @@ mod tests {
         let jar = CookieJar::new(&[1; 32]);
         let token = jar.admit(seconds(60), 77);
         let anywhere = address("[2001:db8::1]:1");
-        assert_eq!(jar.check(seconds(60), anywhere, BOUND, &token), Some(Proof::Invitation));
+        assert_eq!(jar.check(seconds(60), anywhere, BOUND, &token), Some(Proof::Invitation { id: 77 }));
         assert_eq!(jar.check(seconds(61), anywhere, BOUND, &token), None);
         assert_ne!(jar.admit(seconds(60), 78), token);
     }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `places` | places for so many of them: who goes when there is none |
 //! | `cookie` | what shows that one receives at its address, was invited or has been here, without anything being kept of it |
-//! | `returning` | which tokens to return with have been used, and what a client keeps of its servers |
+//! | `returning` | which of the tokens that were given out have been used, and what a client keeps of its servers |
 
 mod cookie;
 mod places;

@@ -15,7 +15,7 @@ pub type ReturnToken = [u8; RETURN_BYTES];
 /// How long a token is good for: a day is how long what else is learned of a path is kept.
 pub const RETURN_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Which of the tokens that a server has given out have been used: a bit each, 8 KiB.
+/// Which of the tokens of one kind that a server has given out have been used: a bit each, 8 KiB.
 #[derive(Debug)]
 pub struct GivenTokens {
     /// Of the newest.
@@ -78,7 +78,7 @@ impl KeptTokens {
     }
 }
 
-/// Tokens that a server knows of: who has had 65,536 clients since gives another one.
+/// Tokens of a kind that a server knows of: who has had 65,536 clients since gives another one.
 const NEWEST: usize = 1 << 16;
 /// Servers that a client returns to: 4 KB.
 const SERVERS: usize = 64;

@@ -103,7 +103,7 @@ impl Endpoint {
         self.shared().socket.local_addr()
     }
 
-    /// A secret that lets its holder connect without the round trip that proves its address, for about a minute. To be handed over on a
+    /// A secret that lets its holder connect once without the round trip that proves its address, within about a minute. To be handed over on a
     /// channel that is already secure: see [`ClientConfig::admission`].
     pub fn admission_token(&self) -> Vec<u8> {
         self.shared().admission_token()

@@ -186,7 +186,7 @@ impl Handshake {
                 handshake.timing.on_rtt(age);
             }
             Proof::Return { rtt, .. } => handshake.timing.expect(now, Some(rtt)),
-            Proof::Invitation => {}
+            Proof::Invitation { .. } => {}
         }
         Ok(handshake)
     }

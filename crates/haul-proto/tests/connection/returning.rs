@@ -1,4 +1,4 @@
-//! Clients that return without the round trip of a cookie (RFC 9000 8.1.3).
+//! Clients that begin without the round trip of a cookie: those that return (RFC 9000 8.1.3), and those that were invited.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -109,6 +109,38 @@ fn a_hello_that_is_repeated_begins_nothing() {
     let mut later = meeting.hello;
     let found = server.handle(START, home, &mut later);
     assert!(matches!(found, Handled::Respond(ref answer) if answer.len() < later.len()), "{found:?}");
+}
+
+/// The first datagram of a client with this admission token, whose number for the attempt is another one each time.
+fn invited_hello(client: &mut Endpoint, token: &[u8]) -> Vec<u8> {
+    let config = ClientConfig { admission: Some(token.to_vec()), ..ClientConfig::new(PeerTrust::Anyone) };
+    let (_, mut near) = client.connect(START, address("10.0.0.2:2000"), config).unwrap();
+    let mut train = vec![0; TRAIN_BYTES];
+    let transmit = near.poll_transmit(START, &mut train).expect("a hello");
+    train[..transmit.segment.min(transmit.len)].to_vec()
+}
+
+/// An observer has seen the token pass, and says hellos of its own with it: from forged addresses, to have the server keep something of each and send its flight there.
+#[test]
+fn an_admission_token_begins_one_connection_and_that_is_a_stranger_s() {
+    let (mut client, mut server, home) = (client(), server(false), address("192.0.2.1:4000"));
+    let [token, other] = [(); 2].map(|()| server.admission_token(START));
+    let hello = invited_hello(&mut client, &token);
+    let begun = server.handle(START, home, &mut hello.clone());
+    let Handled::New(id, _connection) = begun else { panic!("{begun:?}") };
+    assert_eq!(server.strangers(), 1);
+    let again = server.handle(START, home, &mut hello.clone());
+    assert!(matches!(again, Handled::Connection(known) if known == id), "the client repeats itself: {again:?}");
+    let forged = invited_hello(&mut client, &token);
+    for (from, hello) in [("198.51.100.1:4000", &hello), ("198.51.100.1:4000", &forged), ("192.0.2.1:4000", &forged)] {
+        let found = server.handle(START, address(from), &mut hello.clone());
+        assert!(matches!(found, Handled::Respond(ref answer) if answer.len() < hello.len()), "{from}: {found:?}");
+    }
+    server.forget(id);
+    let late = server.handle(START, home, &mut hello.clone());
+    assert!(matches!(late, Handled::Respond(_)), "after its end too: {late:?}");
+    let other = invited_hello(&mut client, &other);
+    assert!(matches!(server.handle(START, home, &mut other.clone()), Handled::New(..)));
 }
 
 #[test]
