@@ -18,7 +18,7 @@ use super::carriers::is_carried;
 use super::ecn;
 use super::link::Link;
 use super::naps::Naps;
-use super::reports::Reports;
+use super::reports::{Displaced, Reports};
 use super::shared::{Met, Shared};
 use super::state::State;
 use crate::clock;
@@ -181,12 +181,13 @@ impl Receiver {
         self.asked = asked;
     }
 
-    /// From now on the reports of `link` are sent here; the send thread of one that has been silent for longer gets its own back.
+    /// From now on the reports of `link` are sent here; the send thread of one that has been silent for longer gets its own back, and looks at once at what that one has been given.
     fn take_over_reports(&mut self, link: &Arc<Link>) {
-        if let Some(displaced) = self.reports.on_fed(link) {
+        if let Some(Displaced { link: displaced, is_fed }) = self.reports.on_fed(link) {
             let mut state = displaced.lock();
             state.reports_by_receiver = false;
-            let wake_sender = state.asleep_until.is_some_and(|until| state.timeout() < until || state.connection.wants_data());
+            let has_to = |until| is_fed || state.timeout() < until || state.connection.wants_data();
+            let wake_sender = state.asleep_until.is_some_and(has_to);
             if wake_sender {
                 state.asleep_until = None;
             }
@@ -329,3 +330,100 @@ fn feed_carried(shared: &Shared, link: &Arc<Link>, now: Time, from: SocketAddr, 
 const BATCH_TRAINS: usize = 8;
 /// Full batches that are taken before anything is said of them.
 const BATCHES_MOST: u32 = 8;
+
+#[cfg(test)]
+mod tests {
+    use haul_proto::identity::{Identity, PeerTrust};
+    use haul_proto::{ClientConfig, Connection, Endpoint, EndpointConfig, ServerConfig, StreamKind, TRAIN_BYTES};
+    use haul_udp::Options;
+
+    use super::super::link::Sockets;
+    use super::*;
+
+    /// An endpoint's receive thread that does not run, on a socket bound to no address of its own.
+    fn receiver() -> Receiver {
+        let socket = Socket::bind("0.0.0.0:0".parse().unwrap(), Options::default()).unwrap();
+        let shared = Arc::new(Shared::new(socket, None).unwrap());
+        Receiver::new(shared.clone(), shared.socket.clone(), false)
+    }
+
+    /// A client's end and its server's, connected by hand.
+    fn connected() -> (Connection, Connection) {
+        let mut client = Endpoint::new(EndpointConfig { seed: [1; 32], server: None }).unwrap();
+        let config = ServerConfig::new(Identity::generate(), PeerTrust::Anyone);
+        let mut server = Endpoint::new(EndpointConfig { seed: [2; 32], server: Some(config) }).unwrap();
+        let now = clock::now();
+        let (_, mut near) = client.connect(now, FAR.parse().unwrap(), ClientConfig::new(PeerTrust::Anyone)).unwrap();
+        let mut far: Option<Connection> = None;
+        let mut train = vec![0; TRAIN_BYTES];
+        while !far.as_ref().is_some_and(Connection::is_established) {
+            while let Some(transmit) = near.poll_transmit(now, &mut train) {
+                for datagram in train[..transmit.len].chunks_mut(transmit.segment) {
+                    let origin = Origin::just_now(now, NEAR.parse().unwrap());
+                    match (server.handle(now, origin.from, datagram), &mut far) {
+                        (Handled::Respond(mut answer), _) => {
+                            let len = answer.len();
+                            near.handle_train(now, Origin::just_now(now, FAR.parse().unwrap()), &mut answer, len);
+                        }
+                        (Handled::New(_, connection), _) => far = Some(*connection),
+                        (Handled::Connection(_), Some(far)) => {
+                            let len = datagram.len();
+                            far.handle_train(now, origin, datagram, len);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            while let Some(transmit) = far.as_mut().and_then(|far| far.poll_transmit(now, &mut train)) {
+                let origin = Origin::just_now(now, FAR.parse().unwrap());
+                near.handle_train(now, origin, &mut train[..transmit.len], transmit.segment);
+            }
+        }
+        (near, far.expect("it is established"))
+    }
+
+    /// What comes may be the report that lets a sender go on that waits for its window: nothing else wakes it up soon.
+    #[test]
+    fn a_connection_that_gives_way_before_it_was_asked_wakes_up() {
+        let mut receiver = receiver();
+        let (mut near, _far) = connected();
+        let stream = near.open(StreamKind::Unidirectional).unwrap();
+        near.write(stream, &vec![1; 1 << 20]).unwrap();
+        let (now, mut train) = (clock::now(), vec![0; TRAIN_BYTES]);
+        while near.poll_transmit(now, &mut train).is_some() {}
+        assert!(!near.wants_data(), "it waits for the window, or the pacer");
+        let waiting = receiver.shared.link_for(near.id(), near, Sockets::Ports(Vec::new()));
+        // No timer wakes it up.
+        waiting.lock().asleep_until = Some(Time::ZERO);
+        receiver.take_over_reports(&waiting);
+        let others: Vec<_> = (0..32).map(|_| other(&receiver.shared)).collect();
+        for link in &others[..31] {
+            receiver.take_over_reports(link);
+        }
+        assert_eq!(waiting.lock().asleep_until, Some(Time::ZERO), "there is room for all of them");
+        receiver.take_over_reports(&others[31]);
+        assert_eq!(waiting.lock().asleep_until, None);
+    }
+
+    #[test]
+    fn who_was_heard_the_longest_time_ago_gives_way() {
+        let mut receiver = receiver();
+        let links: Vec<_> = (0..33).map(|_| other(&receiver.shared)).collect();
+        for link in links[..32].iter().chain([&links[0], &links[32]]) {
+            receiver.take_over_reports(link);
+        }
+        let is_known = |link: &Arc<Link>| receiver.reports.find(link.id).is_some();
+        let gone: Vec<_> = links.iter().map(|link| !is_known(link)).collect();
+        assert_eq!((gone.iter().filter(|gone| **gone).count(), gone[1]), (1, true));
+    }
+
+    /// The link of a connection that has just begun.
+    fn other(shared: &Shared) -> Arc<Link> {
+        let config = ClientConfig::new(PeerTrust::Anyone);
+        let (id, connection) = shared.demultiplexer().connect(clock::now(), FAR.parse().unwrap(), config).unwrap();
+        shared.link_for(id, connection, Sockets::Ports(Vec::new()))
+    }
+
+    const NEAR: &str = "127.0.0.1:1000";
+    const FAR: &str = "127.0.0.1:2000";
+}

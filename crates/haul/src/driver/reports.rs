@@ -30,6 +30,13 @@ struct Entry {
     is_fed: bool,
 }
 
+/// A connection that has given way to another one: its reports are for its send thread now.
+pub(super) struct Displaced {
+    pub(super) link: Arc<Link>,
+    /// It has been given something, and was not asked what it has to say.
+    pub(super) is_fed: bool,
+}
+
 impl Reports {
     /// The connection of this number, if it is one of them and not over.
     pub(super) fn find(&self, id: ConnectionId) -> Option<Arc<Link>> {
@@ -37,18 +44,17 @@ impl Reports {
         link.filter(|link| !link.is_gone())
     }
 
-    /// Something has come for a connection. Returns the one that gives way to it, if its reports are for its send thread now.
-    pub(super) fn on_fed(&mut self, link: &Arc<Link>) -> Option<Arc<Link>> {
+    /// Something has come for a connection. Returns the one that gives way to it, the one that was heard the longest time ago, if it may have something to say.
+    pub(super) fn on_fed(&mut self, link: &Arc<Link>) -> Option<Displaced> {
         if let Some(at) = self.heard.iter().rposition(|entry| entry.link.as_ptr() == Arc::as_ptr(link)) {
             self.heard[at].is_fed = true;
-            let last = self.heard.len() - 1;
-            self.heard.swap(at, last);
+            self.heard[at..].rotate_left(1);
             return None;
         }
         let mut displaced = None;
         if self.heard.len() >= REPORTED {
-            let first = self.heard.remove(0);
-            displaced = first.link.upgrade().filter(|_| first.is_fed || first.due != Time::NEVER);
+            let Entry { link, due, is_fed, .. } = self.heard.remove(0);
+            displaced = link.upgrade().filter(|_| is_fed || due != Time::NEVER).map(|link| Displaced { link, is_fed });
         }
         self.heard.push(Entry { id: link.id, link: Arc::downgrade(link), due: Time::NEVER, by_time: true, is_fed: true });
         displaced
