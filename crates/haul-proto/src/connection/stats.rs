@@ -152,6 +152,12 @@ impl Connection {
         !matches!(self.waits.current, Wait::Window | Wait::Pacing | Wait::Limit)
     }
 
+    /// Changes with whatever authentic comes on a path, and with nothing else that comes: the newest packet of the handshake, which is the first path's, and the number of packets.
+    pub fn heard(&self, path: u8) -> (Option<u32>, u64) {
+        let newest = self.handshake.as_ref().filter(|_| path == 0).map(|handshake| handshake.newest_heard());
+        (newest, self.paths.get(usize::from(path)).map_or(0, |path| path.reporter.packets()))
+    }
+
     /// State and counters; `None` until the handshake is complete. Of several paths, rates, windows and counters are added up; the
     /// round-trip times are those of the path that has the shortest, the controller's view is the first path's.
     pub fn stats(&self, now: Time) -> Option<Stats> {

@@ -1,11 +1,11 @@
 //! From which of our addresses a peer is answered, by path.
 //!
 //! A server that is bound to no address of its own answers each path from the address that the path was last heard at: a client knows its server by it, and where a server has several
-//! links it decides by which of them packets leave.
+//! links it decides by which of them packets leave. Only what is authentic counts: anybody can send to another of them what names a path.
 
 use std::net::IpAddr;
 
-use haul_proto::{PATHS_MAX, data_path};
+use haul_proto::PATHS_MAX;
 
 /// Our addresses, by path; none where the socket has one of its own, and of connections that we began, which leave it to the routing table.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,9 +19,9 @@ impl Answers {
         new
     }
 
-    /// A train came to this address.
-    pub(super) fn on_train(&mut self, train: &[u8], address: Option<IpAddr>) {
-        if let Some(known) = self.0.get_mut(usize::from(data_path(train).unwrap_or(0))) {
+    /// Something authentic of a path came to this address; the handshake is the first path's.
+    pub(super) fn on_heard(&mut self, path: u8, address: Option<IpAddr>) {
+        if let Some(known) = self.0.get_mut(usize::from(path)) {
             *known = address;
         }
     }
@@ -47,14 +47,11 @@ mod tests {
     fn each_path_is_answered_from_where_it_was_heard() {
         let [first, second] = [1, 2].map(|last| Some(IpAddr::from([192, 0, 2, last])));
         let mut answers = Answers::begun_at(first);
-        let train = |path| [0, path, 0, 0, 0, 0, 0, 9, 0, 0];
-        answers.on_train(&train(1), second);
+        answers.on_heard(1, second);
         assert_eq!([0, 1, 2].map(|path| answers.of(path)), [first, second, None]);
-        answers.on_train(&train(0), second);
+        answers.on_heard(0, second);
         answers.forget(1);
-        answers.on_train(&train(200), first);
+        answers.on_heard(200, first);
         assert_eq!([0, 1, 200].map(|path| answers.of(path)), [second, None, None]);
-        answers.on_train(&[0xff; 40], first);
-        assert_eq!(answers.of(0), first, "a handshake is the first path's");
     }
 }

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use haul_proto::handshake::wire::is_handshake;
-use haul_proto::{Handled, Origin, Train, data_destination};
+use haul_proto::{Handled, Origin, Train, data_destination, data_path};
 use haul_units::Time;
 
 use super::answers::Answers;
@@ -234,10 +234,12 @@ impl Receiver {
         let mut state = link.lock();
         state.reports_by_receiver = true;
         let was_connected = state.connected;
-        if state.accepted && to.is_some() {
-            state.answers.on_train(train, self.socket.answer_from(to));
-        }
+        let path = data_path(train).unwrap_or(0);
+        let heard = state.connection.heard(path);
         state.connection.handle_train(now, origin, train, segment_bytes);
+        if state.accepted && to.is_some() && state.connection.heard(path) != heard {
+            state.answers.on_heard(path, self.socket.answer_from(to));
+        }
         link.renew_credit(&mut state);
         let woken = state.dispatch();
         let met = (state.connected && !was_connected).then(|| Met::by(&state));
@@ -333,6 +335,8 @@ const BATCHES_MOST: u32 = 8;
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use haul_proto::identity::{Identity, PeerTrust};
     use haul_proto::{ClientConfig, Connection, Endpoint, EndpointConfig, ServerConfig, StreamKind, TRAIN_BYTES};
     use haul_udp::Options;
@@ -415,6 +419,38 @@ mod tests {
         let is_known = |link: &Arc<Link>| receiver.reports.find(link.id).is_some();
         let gone: Vec<_> = links.iter().map(|link| !is_known(link)).collect();
         assert_eq!((gone.iter().filter(|gone| **gone).count(), gone[1]), (1, true));
+    }
+
+    /// Who has seen a packet knows all that is clear in it.
+    #[test]
+    fn what_is_not_authentic_does_not_change_from_where_a_path_is_answered() {
+        let mut receiver = receiver();
+        let (mut near, far) = connected();
+        let link = receiver.shared.link_for(far.id(), far, Sockets::Ports(Vec::new()));
+        link.lock().accepted = true;
+        let stream = near.open(StreamKind::Unidirectional).unwrap();
+        let mut packet = || {
+            near.write(stream, b"word").unwrap();
+            let mut train = vec![0; TRAIN_BYTES];
+            let transmit = near.poll_transmit(clock::now(), &mut train).expect("a packet");
+            train.truncate(transmit.len);
+            train
+        };
+        let mut answered_from = |train: &[u8], to: IpAddr| {
+            let (from, segment_bytes) = (NEAR.parse().unwrap(), train.len());
+            let train = &mut train.to_vec();
+            let received = Received { from, to: Some(to), ecn: 0, train, segment_bytes, waited: Duration::ZERO };
+            receiver.feed(&link, clock::now(), received);
+            link.lock().answers.of(0)
+        };
+        let [here, elsewhere] = [1, 2].map(|last| IpAddr::from([127, 0, 0, last]));
+        let (first, second) = (packet(), packet());
+        assert_eq!(answered_from(&first, here), Some(here));
+        let mut forged = second.clone();
+        *forged.last_mut().expect("a tag") ^= 1;
+        assert_eq!(answered_from(&forged, elsewhere), Some(here), "forged");
+        assert_eq!(answered_from(&first, elsewhere), Some(here), "repeated");
+        assert_eq!(answered_from(&second, elsewhere), Some(elsewhere));
     }
 
     /// The link of a connection that has just begun.

@@ -74,6 +74,11 @@ impl Handshake {
         self.peer_packet_number > carried
     }
 
+    /// Number of the newest authentic packet of the peer's.
+    pub(crate) const fn newest_heard(&self) -> u32 {
+        self.peer_packet_number
+    }
+
     /// Smallest round-trip time seen.
     pub fn rtt(&self) -> Option<Duration> {
         self.timing.rtt()
