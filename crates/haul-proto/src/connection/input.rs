@@ -310,15 +310,7 @@ impl Connection {
             }
             Frame::ResetStream { stream, code, total } => self.on_reset_stream(stream, code, total)?,
             Frame::StopSending { stream, code } => self.on_stop_sending(stream, code)?,
-            Frame::PlacedFin { stream, total } => {
-                self.open_for_peer(stream)?;
-                match self.streams.get_mut(stream).map(|stream| &mut stream.receive) {
-                    Some(Some(Receiver::Placed(half))) => half.on_fin(total)?,
-                    Some(_) => return Err(StreamViolation::NotYours(stream).into()),
-                    None => {}
-                }
-                self.reap(stream);
-            }
+            Frame::PlacedFin { stream, total } => self.on_placed_fin(stream, total)?,
             Frame::PathResponse(nonce) => self.on_path_response(now, nonce),
             Frame::ServerAddress(told) => self.on_server_address(now, told),
             Frame::PathStatus(path, told) => self.on_told(now, input.origin.from, path, &told),
@@ -354,6 +346,19 @@ impl Connection {
                 (unseen, half.newly_consumed())
             }
             Some(None) => return Err(StreamViolation::NotYours(id).into()),
+            None => return Ok(()),
+        };
+        within_credit(self.credit.on_received(unseen))?;
+        self.credit.on_consumed(given_up);
+        self.reap(id);
+        Ok(())
+    }
+
+    fn on_placed_fin(&mut self, id: StreamId, total: u64) -> Result<(), ProtocolViolation> {
+        self.open_for_peer(id)?;
+        let (unseen, given_up) = match self.streams.get_mut(id).map(|stream| &mut stream.receive) {
+            Some(Some(Receiver::Placed(half))) => (half.on_fin(total, self.credit.room())?, half.newly_consumed()),
+            Some(_) => return Err(StreamViolation::NotYours(id).into()),
             None => return Ok(()),
         };
         within_credit(self.credit.on_received(unseen))?;

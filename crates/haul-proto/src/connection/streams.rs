@@ -258,7 +258,8 @@ impl Connection {
                 return self.reap(id);
             }
             Some(Receiver::Placed(half)) if !half.is_discarding() => {
-                half.give_up(code);
+                // Within the credit: it was looked at when the end was told.
+                self.credit.on_received(half.give_up(code));
                 self.credit.on_consumed(half.newly_consumed());
             }
             _ => return,

@@ -40,15 +40,18 @@ impl PlacedHalf {
         }
     }
 
-    /// The peer has written `total` bytes in all.
-    pub fn on_fin(&mut self, total: u64) -> Result<(), StreamViolation> {
+    /// The peer has written, and sent, `total` bytes in all; those that are not here yet use at most `room` of credit. Returns the credit that those which will not be taken use.
+    pub fn on_fin(&mut self, total: u64, room: u64) -> Result<u64, StreamViolation> {
         if self.total.is_some_and(|known| known != total) || total < self.received {
             return Err(StreamViolation::FinalSize(self.id));
+        }
+        if total - self.received > room {
+            return Err(StreamViolation::BeyondCredit(self.id));
         }
         if self.total.replace(total).is_none() && !self.given_up {
             self.sink.finish(total);
         }
-        Ok(())
+        Ok(self.pass_over())
     }
 
     /// The peer gives up after `total` bytes sent. Returns the credit that those which never came use.
@@ -63,12 +66,20 @@ impl PlacedHalf {
         Ok(unseen)
     }
 
-    /// Nothing more will be taken.
-    pub fn give_up(&mut self, code: u64) {
+    /// Nothing more will be taken. Returns the credit that what is still to come uses, if that is known.
+    pub fn give_up(&mut self, code: u64) -> u64 {
         if !self.given_up {
             self.given_up = true;
             self.sink.reset(code);
         }
+        self.pass_over()
+    }
+
+    /// Of a stream that is given up and whose end is known, what has not come counts as received: it is dropped without being counted, and the peer, who has all of it acknowledged, says no
+    /// more of the stream.
+    fn pass_over(&mut self) -> u64 {
+        let total = self.total.filter(|_| self.given_up).unwrap_or(self.received);
+        total - std::mem::replace(&mut self.received, total)
     }
 
     /// Whether what arrives is dropped.

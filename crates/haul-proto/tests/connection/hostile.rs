@@ -11,7 +11,7 @@ use haul_proto::wire::ack::Ack;
 use haul_proto::wire::{CONTROL_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES};
 use haul_proto::{
     Admission, AdmittedBy, ClientConfig, CloseReason, Connection, ConnectionId, Endpoint, EndpointConfig, Event, Handled, Origin,
-    PATHS_MAX, ProtocolViolation, ServerConfig, Side, StreamId, StreamKind, TRAIN_BYTES, TransportConfig,
+    PATHS_MAX, ProtocolViolation, ServerConfig, Side, Sink, SinkFactory, StreamId, StreamKind, TRAIN_BYTES, TransportConfig,
 };
 use haul_units::{Bytes, Time};
 
@@ -31,6 +31,8 @@ struct Attack {
     /// Numbers of packets that have come from it, in order.
     numbers: Vec<u64>,
     reports: u64,
+    /// What it lets the client send, as the newest report tells.
+    credit: u64,
     packets: usize,
 }
 
@@ -93,6 +95,7 @@ impl Attack {
             challenges: Vec::new(),
             numbers: Vec::new(),
             reports: 0,
+            credit: 0,
             packets: 0,
         }
     }
@@ -155,7 +158,10 @@ impl Attack {
         for frame in Frame::decode_all(payload) {
             match frame.expect("an honest server") {
                 Frame::PathChallenge(nonce) => self.challenges.push((remote, nonce)),
-                Frame::Ack(_) => self.reports += 1,
+                Frame::Ack(ack) => {
+                    self.reports += 1;
+                    self.credit = ack.credit;
+                }
                 _ => {}
             }
         }
@@ -398,6 +404,77 @@ fn who_acknowledges_nothing_has_little_kept_for_it() {
         }
     }
     panic!("ten thousand answers are kept");
+}
+
+/// Takes blocks that never come.
+struct Nothing;
+
+impl Sink for Nothing {
+    fn slot(&mut self, _offset: u64, _len: usize) -> Option<&mut [u8]> {
+        None
+    }
+
+    fn commit(&mut self, _offset: u64, _len: usize, _end: bool) {}
+
+    fn deliver(&mut self, _offset: u64, _bytes: &[u8], _end: bool) -> usize {
+        0
+    }
+
+    fn finish(&mut self, _total: u64) {}
+
+    fn reset(&mut self, _code: u64) {}
+
+    fn consumed(&self) -> u64 {
+        0
+    }
+}
+
+/// A server that takes blocks, and a stream of its client's that it knows of, before anything has come on it.
+fn with_a_placed_stream() -> (Attack, StreamId) {
+    let sinks = Some(SinkFactory::new(|_| Box::new(Nothing)));
+    let transport = TransportConfig { sinks, ..TransportConfig::default() };
+    let mut attack = Attack::at(ServerConfig { transport, ..ServerConfig::new(Identity::generate(), PeerTrust::Anyone) });
+    let (home, stream) = (attack.home, StreamId::new(Side::Client, StreamKind::Placed, 0));
+    // Says nothing about a stream that the client alone sends on.
+    attack.send(home, 0, &Frame::MaxStreamData { stream, max: 0 });
+    assert_eq!(attack.server.accept(StreamKind::Placed), Some(stream));
+    (attack, stream)
+}
+
+/// What comes on a stream that is stopped is acknowledged and dropped, so its client may be done before it hears that it was to stop: then the end is the last that it says.
+#[test]
+fn a_stream_that_was_stopped_gives_its_credit_and_its_place_back_with_its_end() {
+    const TOTAL: u64 = 1 << 20;
+    for is_stopped_first in [true, false] {
+        let (mut attack, stream) = with_a_placed_stream();
+        let (home, end) = (attack.home, Frame::PlacedFin { stream, total: TOTAL });
+        attack.pass(Duration::from_millis(50));
+        let before = attack.credit;
+        if is_stopped_first {
+            attack.server.stop(stream, 7);
+            attack.send(home, 0, &end);
+        } else {
+            attack.send(home, 0, &end);
+            attack.server.stop(stream, 7);
+        }
+        attack.send(home, 0, &Frame::Ping);
+        attack.pass(Duration::from_millis(50));
+        let now = attack.now;
+        let stats = attack.server.stats(now).expect("it is connected");
+        assert_eq!((stats.streams, stats.held), (0, Bytes(0)), "{is_stopped_first}");
+        assert!(attack.credit >= before + TOTAL, "{is_stopped_first}: {} after {before}", attack.credit);
+        // What is late of it.
+        attack.send_all(home, 0, &[end, Frame::ResetStream { stream, code: 7, total: TOTAL }]);
+        assert!(!attack.server.is_closed());
+    }
+}
+
+#[test]
+fn an_end_beyond_the_credit_ends_the_connection() {
+    let (mut attack, stream) = with_a_placed_stream();
+    attack.send(attack.home, 0, &Frame::PlacedFin { stream, total: u64::MAX });
+    let mut events = std::iter::from_fn(|| attack.server.poll_event());
+    assert!(events.any(|event| matches!(event, Event::Closed(CloseReason::Violation(_)))));
 }
 
 /// All of it decides, each bit: a seed that is folded somewhere gives the same numbers for many.
