@@ -134,7 +134,7 @@ impl ReceiveCredit {
     /// The credit to tell by a frame of its own, once enough has been consumed since the last one.
     pub fn frame_due(&mut self) -> Option<u64> {
         let max = self.limit();
-        (max >= self.told + self.window / 4).then(|| {
+        (max > self.told && max >= self.told + self.window / 4).then(|| {
             self.told = max;
             self.grant()
         })
@@ -238,6 +238,16 @@ mod tests {
         credit.on_consumed(1);
         assert_eq!((credit.frame_due(), credit.told()), (Some(50), 50));
         assert_eq!(credit.frame_due(), None);
+    }
+
+    #[test]
+    fn little_memory_makes_no_frames_that_say_nothing_new() {
+        let mut credit = ReceiveCredit::new(3);
+        assert_eq!(credit.frame_due(), None);
+        assert!(credit.on_received(1));
+        credit.on_consumed(1);
+        assert_eq!((credit.frame_due(), credit.frame_due()), (Some(4), None));
+        assert_eq!(ReceiveCredit::new(0).frame_due(), None);
     }
 
     #[test]
