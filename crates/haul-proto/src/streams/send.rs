@@ -203,7 +203,7 @@ impl SendHalf {
 
     /// Whether new bytes wait, and the stream's own credit lets some go.
     pub fn has_fresh(&self) -> bool {
-        self.fresh < self.written.min(self.max_fresh) || self.wants_bare_fin()
+        self.fresh < self.written.min(self.max_fresh)
     }
 
     /// Bytes that the stream's own credit lets the application write. What is beyond it would only lie here, and take room from streams
@@ -212,8 +212,8 @@ impl SendHalf {
         self.max_fresh.saturating_sub(self.written)
     }
 
-    /// An ordered stream whose bytes have all been sent and whose end has not.
-    fn wants_bare_fin(&self) -> bool {
+    /// An ordered stream whose bytes have all been sent and whose end has not: that needs no credit.
+    pub fn wants_bare_fin(&self) -> bool {
         !self.placed && self.fin == Fin::Wanted && self.fresh == self.written
     }
 

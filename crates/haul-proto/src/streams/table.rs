@@ -46,7 +46,7 @@ pub struct Stream {
 pub struct Turn {
     /// Which stream.
     pub stream: StreamId,
-    /// It has lost bytes to send again.
+    /// It has what no credit holds back: lost bytes to send again, or its end.
     pub again: bool,
 }
 
@@ -91,7 +91,7 @@ pub struct Streams {
     peer_stream_credit: u64,
     /// Who sends new bytes next.
     schedule: Schedule,
-    /// Who sends lost bytes again: before anything new, for no credit holds them back, and credit may wait for them.
+    /// Who sends lost bytes again, or the bare end of its stream: before anything new, for no credit holds them back, and credit may wait for them.
     again: VecDeque<StreamId>,
     /// The connection's credit for sending.
     pub credit: SendCredit,
@@ -281,7 +281,7 @@ impl Streams {
     /// Puts a stream where its turn comes, if it has something to send.
     pub fn schedule(&mut self, id: StreamId) {
         let Some(send) = self.map.get_mut(&id).and_then(|stream| stream.send.as_mut()) else { return };
-        if !send.queued_again && send.has_lost() {
+        if !send.queued_again && (send.has_lost() || send.wants_bare_fin()) {
             send.queued_again = true;
             self.again.push_back(id);
         }
@@ -411,6 +411,27 @@ mod tests {
         }
         assert_eq!(frames, 2);
         assert!(streams.on_peer_use(StreamId::new(Side::Client, StreamKind::Unidirectional, 7), |_| ()).is_ok());
+    }
+
+    #[test]
+    fn a_bare_end_does_not_wait_behind_a_stream_without_credit() {
+        let mut streams = pair();
+        let [blocked, ends] = [(); 2].map(|()| streams.open(StreamKind::Unidirectional).expect("within the limit"));
+        for id in [blocked, ends] {
+            streams.sender(id).expect("it is open").write(&[7; 10], &mut Vec::new());
+        }
+        let send = streams.sender(ends).expect("it is open");
+        assert!(send.next_run(1000, 10, false).is_some());
+        streams.schedule(blocked);
+        streams.sender(ends).expect("it is open").finish();
+        streams.schedule(ends);
+        assert!(!streams.is_idle());
+        let turn = streams.next_turn().expect("two wait");
+        let run = streams.sender(turn.stream).expect("it is open").next_run(1000, 0, false);
+        assert_eq!(run.map(|run| (run.stream, run.bytes.len(), run.fin)), Some((ends, 0, true)));
+        streams.end_turn(turn, &mut VecDeque::new());
+        assert_eq!(streams.next_turn().map(|turn| turn.stream), Some(blocked));
+        assert!(streams.is_idle());
     }
 
     #[test]

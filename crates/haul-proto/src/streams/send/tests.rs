@@ -28,7 +28,7 @@ fn the_end_goes_with_the_last_byte_or_alone() {
     stream.write(&[1; 10], &mut Vec::new());
     assert_eq!(sent(&mut stream, 600), Some((0, 10, false, false)));
     stream.finish();
-    assert!(stream.has_fresh());
+    assert!(!stream.has_fresh() && stream.wants_bare_fin());
     assert_eq!(sent(&mut stream, 600), Some((10, 0, true, false)));
     stream.on_lost(10, 0, true, 0);
     assert_eq!(stream.next_run(600, 0, false).map(|run| (run.offset, run.fin)), Some((10, true)));
