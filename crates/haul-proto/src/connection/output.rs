@@ -129,12 +129,11 @@ impl Connection {
     /// Which path's report is due on this path, if any: its own, on the main path also one that has nowhere to go yet.
     fn report_due_on(&self, now: Time, index: usize) -> Option<usize> {
         let is_due = |path: &Path| path.reporter.due() <= now;
-        let is_home = |path: &Path| path.peer.is_open() && path.may_carry();
-        let own = self.paths.get(index).filter(|path| is_home(path) && is_due(path));
+        let own = self.paths.get(index).filter(|path| path.is_home() && is_due(path));
         if own.is_some() {
             return Some(index);
         }
-        let homeless = self.paths.iter().position(|path| !is_home(path) && is_due(path))?;
+        let homeless = self.paths.iter().position(|path| !path.is_home() && is_due(path))?;
         (index == self.main_path()).then_some(homeless)
     }
 

@@ -214,7 +214,7 @@ impl Connection {
         let first = |is: fn(&Path) -> bool| self.paths.iter().position(is);
         first(|path| path.is_usable() && path.duty.standing() == Standing::Available)
             .or_else(|| first(Path::is_usable))
-            .or_else(|| first(|path| path.peer.is_open() && path.may_carry()))
+            .or_else(|| first(Path::is_home))
             .unwrap_or(0)
     }
 
@@ -243,7 +243,7 @@ impl Connection {
         let is_spare = |path: &Path| path.duty.standing() == Standing::Backup;
         let wants_spare = is_usable && !self.paths.iter().any(|path| path.is_usable() && !is_spare(path));
         let may = |path: &&Path| {
-            if is_usable { path.is_usable() && is_spare(path) == wants_spare } else { path.peer.is_open() && path.may_carry() }
+            if is_usable { path.is_usable() && is_spare(path) == wants_spare } else { path.is_home() }
         };
         let mut candidates = [Candidate::default(); PATHS_MAX as usize];
         let mut count = 0;

@@ -15,7 +15,9 @@ impl Connection {
     /// When the next report is due: [`Connection::poll_transmit`] then gives it. For a driver whose receiving thread sends them.
     pub fn report_due(&self) -> Time {
         if self.phase == Phase::Established {
-            let may_report = |path: &&Path| !path.peer.is_held();
+            // As in `report_due_on`: where a report cannot leave, it waits for what comes, and not for a time.
+            let main_is_held = self.paths.get(self.main_path()).is_some_and(|path| path.peer.is_held());
+            let may_report = |path: &&Path| if path.is_home() { !path.peer.is_held() } else { !main_is_held };
             self.paths.iter().filter(may_report).map(|path| path.reporter.due()).min().unwrap_or(Time::NEVER)
         } else {
             Time::NEVER

@@ -251,6 +251,11 @@ impl Path {
         self.duty_room() > 0
     }
 
+    /// Whether what is said of it leaves on it, and not on the main path.
+    pub fn is_home(&self) -> bool {
+        self.peer.is_open() && self.may_carry()
+    }
+
     /// What the path has shown of itself so far.
     pub fn evidence(&self, now: Time) -> Evidence {
         self.witness.read(now)

@@ -316,6 +316,43 @@ fn a_known_client_has_the_first_window_at_once_and_another_one_round_trip_later(
     }
 }
 
+/// What the client's address may get is used up, and then the client opens another path, of which nothing can be reported on the first: that waits for what comes, and not for a time that has passed.
+#[test]
+fn a_report_that_may_not_leave_makes_nothing_due() {
+    let mut meeting = Meeting::new(&[2], &[7; 600]);
+    meeting.drain();
+    let to_server = |meeting: &mut Meeting, is_meant: fn(&[u8]) -> bool| {
+        for datagram in std::mem::take(&mut meeting.wire).into_values() {
+            if datagram.to == meeting.server_at && is_meant(&datagram.bytes) {
+                meeting.hand_over(datagram);
+            }
+        }
+    };
+    to_server(&mut meeting, |_| true);
+    let stream = meeting.server.2.open(StreamKind::Unidirectional).unwrap();
+    meeting.server.2.write(stream, &vec![7; 100_000]).unwrap();
+    let room = |meeting: &Meeting| {
+        let (received, sent) = meeting.exchanged[&address(1)];
+        received * 3 - sent
+    };
+    while room(&meeting) >= 1200 {
+        meeting.now += ms(10);
+        assert!(meeting.now < Time::ZERO + Duration::from_secs(10), "{} bytes are left", room(&meeting));
+        meeting.server.2.handle_timeout(meeting.now);
+        meeting.drain();
+    }
+    meeting.wire.clear();
+    let now = meeting.now;
+    assert_eq!(meeting.client.2.open_path(now, address(2)), Some(1));
+    meeting.drain();
+    to_server(&mut meeting, |bytes| haul_proto::data_path(bytes) == Some(1));
+    assert_eq!(meeting.server.2.paths().count(), 2);
+    meeting.now += ms(20);
+    meeting.server.2.handle_timeout(meeting.now);
+    meeting.drain();
+    assert!(meeting.server.2.poll_timeout() > meeting.now, "at {}", meeting.now);
+}
+
 /// Somebody on the way has seen the client's first packets, and has copies of them arrive sooner, from a victim's address.
 #[test]
 fn a_victim_gets_no_more_than_three_times_what_came_from_it_and_the_client_everything() {
