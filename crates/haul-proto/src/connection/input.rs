@@ -258,10 +258,17 @@ impl Connection {
         self.admit_path(input.now, header.path, input.origin.from);
         let mut elicits_ack = false;
         let mut at_once = false;
+        let mut reported = [false; PATHS_MAX as usize];
         for frame in Frame::decode_all(payload) {
             let frame = frame?;
             elicits_ack |= frame.elicits_ack();
             at_once |= matches!(frame, Frame::Ping | Frame::PlacedFin { .. } | Frame::PathResponse(_));
+            if let Frame::Ack(ack) = &frame
+                && let Some(reported) = reported.get_mut(usize::from(ack.path))
+                && std::mem::replace(reported, true)
+            {
+                return Err(ProtocolViolation::AckTwice);
+            }
             if let Frame::PathChallenge(nonce) = frame {
                 self.on_challenge(input, header.path, nonce);
             } else {

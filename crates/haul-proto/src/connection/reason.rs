@@ -60,6 +60,9 @@ pub enum ProtocolViolation {
     /// An acknowledgement of a packet number that was left out to see whether that is noticed.
     #[error("acknowledged packets that it cannot have received")]
     AckOfSkipped,
+    /// More than one report of a path in one packet: an old one says nothing, and looking through all that is in flight for each is work.
+    #[error("reports of a path more than once in a packet")]
+    AckTwice,
     /// What it has us say is never acknowledged, and it has us say ever more.
     #[error("acknowledges nothing of what it asks for")]
     NeverAcknowledges,

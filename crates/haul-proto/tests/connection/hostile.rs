@@ -341,6 +341,28 @@ fn acknowledgements_of_what_was_never_sent_end_the_connection() {
     }
 }
 
+/// Each report is looked for in all that is in flight, and a packet has room for dozens.
+#[test]
+fn a_second_report_of_a_path_in_a_packet_ends_the_connection() {
+    for paths in [[0, 1], [0, 0]] {
+        let mut attack = Attack::begin();
+        let stream = attack.server.open(StreamKind::Unidirectional).unwrap();
+        attack.server.write(stream, &[1; 1000]).unwrap();
+        attack.send(attack.home, 1, &Frame::PathChallenge(7));
+        attack.pass(Duration::from_millis(50));
+        let reports = paths.map(|path| {
+            // What has come on the first path says nothing of the second, on which a challenge has.
+            let numbers = if path == 0 { attack.numbers.clone() } else { vec![0] };
+            Frame::Ack(Ack { path, ..report(&numbers) })
+        });
+        attack.send_all(attack.home, 0, &reports);
+        let mut events = std::iter::from_fn(|| attack.server.poll_event());
+        let violation = Event::Closed(CloseReason::Violation(ProtocolViolation::AckTwice));
+        assert_eq!(events.any(|event| event == violation), paths == [0, 0], "{paths:?}");
+        assert_eq!(attack.server.is_closed(), paths == [0, 0], "{paths:?}");
+    }
+}
+
 #[test]
 fn a_close_is_not_told_for_each_packet_that_comes() {
     let mut attack = Attack::begin();
