@@ -26,7 +26,7 @@ use crate::ports::PortRange;
 use crate::reach::{KEEP_ALIVE, is_heard};
 use crate::relay;
 use crate::ssh::{BOOTSTRAP, ClientHello, RemoteHello};
-use crate::unwinding::ClosesOnPanic;
+use crate::unwinding::serve_apart;
 
 /// How long it waits for a connection before it gives up.
 const NOBODY: Duration = Duration::from_secs(30);
@@ -199,14 +199,13 @@ impl FarSide {
                 connections.push(connection.clone());
                 drop(connections);
                 self.0.busy.fetch_add(1, Ordering::SeqCst);
-                let (far, serve_one) = (self.clone(), Arc::clone(&serve_one));
-                thread::spawn(move || {
-                    let _busy = Busy(&far.0.busy);
-                    let _closes = ClosesOnPanic::of(&connection, CLOSE_FAULT);
-                    if serve_one(connection, &far.0.cancel) {
-                        far.0.served.store(true, Ordering::SeqCst);
+                let (busy, serve_one) = (Busy(self.clone()), Arc::clone(&serve_one));
+                serve_apart(&connection.clone(), CLOSE_FAULT, move || {
+                    let Busy(Self(far)) = &busy;
+                    if serve_one(connection, &far.cancel) {
+                        far.served.store(true, Ordering::SeqCst);
                         // There is only one to serve: this ends the loop.
-                        far.0.endpoint.close();
+                        far.endpoint.close();
                     }
                 });
             } else if self.0.busy.load(Ordering::SeqCst) == 0 && clock::now() - started > NOBODY {
@@ -260,11 +259,11 @@ impl FarSide {
 const CLOSE_FAULT: u64 = 1;
 
 /// A thread that serves, counted until it ends, however it does.
-struct Busy<'a>(&'a AtomicUsize);
+struct Busy(FarSide);
 
-impl Drop for Busy<'_> {
+impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        self.0.0.busy.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

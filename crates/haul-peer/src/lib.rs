@@ -153,4 +153,4 @@ pub use system::os_str;
 pub use target::{MAX_NAME, Target, TargetError, TargetHost, fields, parse_port};
 pub use tcp_info::TcpInfo;
 pub use tell::{Nobody, Outage, Tell};
-pub use unwinding::ClosesOnPanic;
+pub use unwinding::serve_apart;

@@ -6,13 +6,12 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use haul::{
     AcceptError, BindError, BitRate, Bytes, Connection, Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig, TransportConfig,
 };
-use haul_peer::{ClosesOnPanic, Family, GuestMemory, Guests, Limits, Refusal, keys};
+use haul_peer::{Family, GuestMemory, Guests, Limits, Refusal, keys, serve_apart};
 use haul_units::Cancel;
 
 use super::data_port::DataPort;
@@ -206,8 +205,7 @@ impl Visitors {
     fn welcome(&self, number: u64, connection: Connection) {
         let (served, bounds) = (Arc::clone(&self.served), Arc::clone(&self.bounds));
         let (visits, guests, cancel) = (Arc::clone(&self.visits), self.guests.clone(), self.cancel.clone());
-        thread::spawn(move || {
-            let _closes = ClosesOnPanic::of(&connection, CLOSE_ABORTED);
+        serve_apart(&connection.clone(), CLOSE_ABORTED, move || {
             let from = connection.remote_addr();
             let tell = |visit: &Visit<'_>| visits.visit(number, from, visit);
             let mut place = None;

@@ -9,7 +9,7 @@ use haul::Connection;
 use haul_copy::{CLOSE_ABORTED, Purpose, ServerSession, refuse};
 use haul_files::{Access, Asked, Cancel, CopyError, Event, Export, Observer, Report, limit_remembered};
 use haul_peer::keys::{KeyWatch, Rights, Service};
-use haul_peer::{ClosesOnPanic, Guests, RELAY_PROTOCOL, Refusal, RelayAsk, StateDir, chain};
+use haul_peer::{Guests, RELAY_PROTOCOL, Refusal, RelayAsk, StateDir, chain, serve_apart};
 use haul_perf::{Bounds, Told};
 use haul_units::BitRate;
 use tracing::{Span, error, info, info_span, warn};
@@ -58,19 +58,19 @@ struct Copy {
 }
 
 /// Being in the list of those who are there.
-struct Presence<'a> {
-    clients: &'a Clients,
+struct Presence {
+    clients: Arc<Clients>,
     number: u64,
 }
 
-impl Presence<'_> {
+impl Presence {
     /// Why it was stopped, if it was.
     fn stopped(&self) -> Option<String> {
         self.clients.lock().copies.get_mut(&self.number).and_then(|copy| copy.stopped.take())
     }
 }
 
-impl Drop for Presence<'_> {
+impl Drop for Presence {
     fn drop(&mut self) {
         let gone = self.clients.lock().copies.remove(&self.number);
         // Perhaps the last handle, whose end takes the connection's lock.
@@ -116,15 +116,12 @@ impl Clients {
             present.copies.insert(number, copy);
             number
         };
-        let clients = Arc::clone(self);
-        thread::spawn(move || {
+        // However its thread ends, or if there is none: neither does the client wait, nor the daemon for the client.
+        let present = Presence { clients: Arc::clone(self), number };
+        serve_apart(&connection.clone(), CLOSE_ABORTED, move || {
             let client = info_span!("client", number, address = %connection.remote_addr());
-            let mut visit = Visit::begin(&clients.audit, number, &connection);
-            // However this thread ends: a panic leaves neither the client waiting nor the daemon waiting for the client.
-            let present = Presence { clients: &clients, number };
-            let closes = ClosesOnPanic::of(&connection, CLOSE_ABORTED);
-            client.in_scope(|| clients.serve(number, connection, &cancel, &mut visit));
-            drop(closes);
+            let mut visit = Visit::begin(&present.clients.audit, number, &connection);
+            client.in_scope(|| present.clients.serve(number, connection, &cancel, &mut visit));
             visit.ended(present.stopped());
         });
     }
@@ -262,7 +259,7 @@ impl Clients {
     fn part_from_the_dead(self: &Arc<Self>, newcomer: u64) {
         let clients = Arc::clone(self);
         let span = Span::current();
-        thread::spawn(move || {
+        let started = thread::Builder::new().spawn(move || {
             for _ in 0..=SILENCE.as_millis() / LOOK.as_millis() {
                 if clients.end_silent_twins(newcomer, &span) == 0 {
                     return;
@@ -270,6 +267,9 @@ impl Clients {
                 thread::park_timeout(LOOK);
             }
         });
+        if let Err(error) = started {
+            warn!(%error, "no thread can be made to look for its older copies");
+        }
     }
 
     /// Cancels copies of the newcomer's key that have been silent for too long. Returns how many others of its copies are still there.

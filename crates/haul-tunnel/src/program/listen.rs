@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use haul::{BitRate, Connection, Endpoint, Identity, ServerConfig, TransportConfig};
 use haul_peer::keys::{self, KeyWatch, Service};
-use haul_peer::{ClosesOnPanic, Family, GuestMemory, Guests, Limits, Refusal, StateDir};
+use haul_peer::{Family, GuestMemory, Guests, Limits, Refusal, StateDir, serve_apart};
 use haul_units::Cancel;
 
 use super::error::ListenError;
@@ -115,8 +115,7 @@ fn admit_clients(endpoint: Endpoint, admission: Admission) -> mpsc::Receiver<Ses
     thread::spawn(move || {
         while let Ok(connection) = endpoint.accept_stranger() {
             let (ready, admission, tickets) = (ready.clone(), Arc::clone(&admission), Arc::clone(&tickets));
-            thread::spawn(move || {
-                let _closes = ClosesOnPanic::of(&connection, CLOSE_ABORTED);
+            serve_apart(&connection.clone(), CLOSE_ABORTED, move || {
                 let Some(session) = admission.admit(connection) else { return };
                 if tickets.fetch_add(1, Ordering::AcqRel) < MOST_WAITING {
                     // Dropped if nobody waits for it any more.
