@@ -355,7 +355,7 @@ impl Put<'_> {
             if is_down {
                 snapshot.wasted = Bytes(snapshot.wasted.as_u64().saturating_add(seat.arrived.1));
             } else {
-                snapshot.files_done += seat.finished;
+                snapshot.files_done += state.placement.finished_files(member);
                 snapshot.bytes_kept = Bytes(snapshot.bytes_kept.as_u64().saturating_add(seat.kept.1));
                 snapshot.bytes_done =
                     Bytes(snapshot.bytes_done.as_u64().saturating_add(seat.arrived.1).saturating_add(seat.kept.1));

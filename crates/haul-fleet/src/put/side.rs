@@ -94,9 +94,6 @@ impl Observer for Side {
         let (files, bytes) = (seat.arrived.0.saturating_add(seat.kept.0), seat.arrived.1.saturating_add(seat.kept.1));
         state.placement.handle_progress(self.member, Bytes(bytes), files, now);
         while let Some((member, file)) = state.placement.poll_finished() {
-            if let Some(seat) = state.seats.get_mut(member) {
-                seat.finished += 1;
-            }
             state.news.push(News::Finished { member, file });
         }
         drop(state);
@@ -136,7 +133,7 @@ impl Side {
         let member = self.member;
         match state.file_of(item) {
             Some(file) if of_source => {
-                state.placement.handle_lost(file);
+                state.placement.handle_lost(member, file);
                 if state.refused.insert(file, problem.clone()).is_none() {
                     state.news.push(News::Problem(problem.clone()));
                 }

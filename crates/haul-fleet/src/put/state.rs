@@ -86,7 +86,6 @@ pub(super) struct Seat {
     pub(super) barred: HashSet<u32>,
     pub arrived: (u64, u64),
     pub kept: (u64, u64),
-    pub finished: u64,
     /// What it works on.
     pub file: Option<Vec<u8>>,
 }

@@ -125,6 +125,10 @@ impl Holder {
         self.given_bytes
     }
 
+    pub fn finished_files(&self) -> u64 {
+        self.finished_files
+    }
+
     pub fn is_full_for(&mut self, size: u64) {
         self.too_large = self.too_large.min(size);
     }
@@ -166,11 +170,16 @@ impl Holder {
     }
 
     /// It was given this and will not have it.
-    pub fn take_back(&mut self, file: u32) {
-        let Some(at) = self.under_way.iter().position(|(one, _)| *one == file) else { return };
-        let Some((_, size)) = self.under_way.remove(at) else { return };
-        self.queued -= size;
+    pub fn take_back(&mut self, file: u32, size: u64) {
         self.given_bytes -= size;
+        match self.under_way.iter().position(|(one, _)| *one == file) {
+            Some(at) => {
+                self.under_way.remove(at);
+                self.queued -= size;
+            }
+            // Its word on another was taken for one on this: the other is finished, and is under way here still.
+            None => self.finished_files = self.finished_files.saturating_sub(1),
+        }
     }
 
     /// It says how much it has.

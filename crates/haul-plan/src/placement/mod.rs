@@ -149,13 +149,10 @@ impl Placement {
         self.retire(member, now);
     }
 
-    /// A member cannot have this file, which it was given.
+    /// A member cannot have this file, whether it was given it or not.
     pub fn handle_unfit(&mut self, member: usize, file: u32) {
         self.unfit.insert((file, member as u16));
-        if let Some(holder) = self.members.get_mut(member) {
-            holder.take_back(file);
-        }
-        if self.pick_up(member, file) {
+        if self.take_back(member, file) {
             self.bring_back(file);
         }
     }
@@ -169,20 +166,15 @@ impl Placement {
         self.handle_unfit(member, file);
     }
 
-    /// A file cannot be read: it is nobody's business any more.
-    pub fn handle_lost(&mut self, file: u32) {
-        if !self.lost.insert(file) {
-            return;
+    /// A file could not be read when it was this member's turn: nobody is given it any more. Others that were given it have got it, or the same will be said for each of them.
+    pub fn handle_lost(&mut self, member: usize, file: u32) {
+        if self.lost.insert(file) {
+            let lacks = self.lacking_places(file);
+            self.missing.0 -= u128::from(self.size(file)) * lacks as u128;
+            self.missing.1 -= lacks as u64;
+            self.fresh.remove(&(self.size(file), file));
         }
-        let lacks = self.lacking_places(file);
-        self.missing.0 -= u128::from(self.size(file)) * lacks as u128;
-        self.missing.1 -= lacks as u64;
-        self.fresh.remove(&(self.size(file), file));
-        for member in self.holders(file).collect::<Vec<_>>() {
-            if let Some(holder) = self.members.get_mut(member) {
-                holder.take_back(file);
-            }
-        }
+        self.take_back(member, file);
     }
 
     /// A member is gone, and what it has with it.
@@ -224,6 +216,11 @@ impl Placement {
     /// A file that a member has finished. Members say how many they have and not which, so this is the one that was given to it first.
     pub fn poll_finished(&mut self) -> Option<(usize, u32)> {
         self.finished.pop_front()
+    }
+
+    /// How many files a member has finished.
+    pub fn finished_files(&self, member: usize) -> u64 {
+        self.members.get(member).map_or(0, Holder::finished_files)
     }
 
     /// Whether nothing is under way any more and nothing more can be placed.
@@ -293,6 +290,15 @@ impl Placement {
             self.missing.1 += 1;
         }
         true
+    }
+
+    /// A member will not have a file; whether it was given it.
+    fn take_back(&mut self, member: usize, file: u32) -> bool {
+        let (size, was_given) = (self.size(file), self.pick_up(member, file));
+        if let Some(holder) = self.members.get_mut(member).filter(|_| was_given) {
+            holder.take_back(file, size);
+        }
+        was_given
     }
 
     /// A file lacks a replica again.

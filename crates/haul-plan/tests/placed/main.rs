@@ -1,5 +1,6 @@
 //! Placements played in virtual time over members drawn from a seed.
 
+mod failing;
 mod golden;
 mod loaded;
 mod properties;

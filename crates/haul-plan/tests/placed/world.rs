@@ -8,6 +8,8 @@ use haul_units::{Bytes, Time};
 
 /// How often members tell how much they have, and are asked.
 const TICK: Duration = Duration::from_millis(200);
+/// How long a file that cannot be kept takes to fail: those behind it are finished before.
+const FAILING: Duration = Duration::from_secs(1);
 
 /// A member.
 #[derive(Debug, Clone)]
@@ -22,11 +24,13 @@ pub struct Site {
     pub slows: Option<(Time, f64)>,
     /// What it says of its machine.
     pub load: Option<Load>,
+    /// Files that it cannot keep.
+    pub fails: BTreeSet<u32>,
 }
 
 impl Site {
     pub fn new(rate: f64, rtt: Duration) -> Self {
-        Self { rate, rtt, room: None, dies: None, slows: None, load: None }
+        Self { rate, rtt, room: None, dies: None, slows: None, load: None, fails: BTreeSet::new() }
     }
 }
 
@@ -53,6 +57,8 @@ struct Member {
     used: u64,
     /// What it has told and has not been heard: when it will be.
     words: VecDeque<(Time, u64, u64)>,
+    /// Files that it could not keep, and when that is heard.
+    failed: VecDeque<(Time, u32)>,
     has: BTreeSet<u32>,
     last_busy: Time,
 }
@@ -97,6 +103,12 @@ pub fn play(settings: PlacementSettings, sites: &[Site], sizes: &[u64], client: 
             while member.alive && member.words.front().is_some_and(|(when, ..)| *when <= now) {
                 let (_, bytes, files) = member.words.pop_front().expect("looked at");
                 placement.handle_progress(at, Bytes(bytes), files, now);
+            }
+            while member.alive && member.failed.front().is_some_and(|(when, _)| *when <= now) {
+                let (_, file) = member.failed.pop_front().expect("looked at");
+                placement.handle_unfit(at, file);
+                member.bytes -= sizes[file as usize] as f64;
+                given[file as usize].remove(&at);
             }
         }
         // Asked in turns, as by threads of their own.
@@ -156,6 +168,7 @@ impl Member {
             files: 0,
             used: 0,
             words: VecDeque::new(),
+            failed: VecDeque::new(),
             has: BTreeSet::new(),
             last_busy: Time::ZERO,
         }
@@ -180,8 +193,12 @@ impl Member {
             if *left > 0.0 {
                 return;
             }
-            self.has.insert(*file);
-            self.files += 1;
+            if self.site.fails.contains(file) {
+                self.failed.push_back((now + FAILING + self.site.rtt, *file));
+            } else {
+                self.has.insert(*file);
+                self.files += 1;
+            }
             self.queue.pop_front();
         }
     }
