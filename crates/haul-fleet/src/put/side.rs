@@ -47,11 +47,15 @@ impl Feed for Side {
         let Some(file) = number.checked_sub(1).and_then(|item| state.file_of(item as u32)) else { return };
         let is_part = missing < state.size(file);
         let lacks = state.placement.lacks(file) > 0;
+        // Who takes nothing lacks nothing.
+        let is_refused = missing == 0 && state.cannot_have(self.member, file);
         let Some(seat) = state.seats.get_mut(self.member) else { return };
         if !seat.unanswered.remove(&file) {
             return;
         }
-        if missing == 0 {
+        if is_refused {
+            state.placement.handle_unfit(self.member, file);
+        } else if missing == 0 {
             state.placement.handle_has(self.member, file);
         } else if is_part && lacks {
             seat.parts.push_back(file);
@@ -188,5 +192,91 @@ mod tests {
         assert!(state.refused.is_empty(), "it was looked for again");
         assert!(state.is_barred(0, 0));
         assert_eq!(state.news.len(), 11, "each is told of");
+    }
+
+    /// What members are told, all of it.
+    fn told(side: &Side) -> Vec<Fed> {
+        let next = || Some(side.next()).filter(|fed| !matches!(fed, Fed::Later | Fed::End));
+        std::iter::from_fn(next).collect()
+    }
+
+    /// So many members, which are ready.
+    fn members(shared: &Arc<Shared>, members: usize, answers: bool) -> Vec<Side> {
+        let side = |member| {
+            let side = Side::new(shared.clone(), (member, "m"), b"/to");
+            side.ready(answers);
+            shared.up(member, Duration::from_millis(1), None);
+            side
+        };
+        (0..members).map(side).collect()
+    }
+
+    fn says(side: &Side, path: &[u8], why: Errno) {
+        let problem = FileProblem { path: WirePath(path.to_vec()), fault: Fault::Destination, why: why.into() };
+        side.event(Event::Problem(&problem));
+    }
+
+    fn numbers(told: &[Fed]) -> Vec<u64> {
+        let number = |fed: &Fed| match fed {
+            Fed::Directory(thing) | Fed::File(thing) | Fed::Offer(thing) => thing.number,
+            Fed::Send(number) => *number,
+            fed => panic!("{fed:?}"),
+        };
+        told.iter().map(number).collect()
+    }
+
+    #[test]
+    fn what_a_member_refuses_when_it_is_offered_goes_to_another() {
+        let shared = Arc::new(Shared::new(PlacementSettings::default(), 2, Vec::new()));
+        let directory = shared.take(item(0, "d", FileKind::Directory, 0)).expect("it is taken");
+        let below = shared.take(item(directory, "f", FileKind::File, 7)).expect("it is taken");
+        let file = shared.take(item(0, "g", FileKind::File, 7)).expect("it is taken");
+        let full = shared.take(item(0, "h", FileKind::File, 7)).expect("it is taken");
+        let sides = members(&shared, 2, true);
+        shared.begin();
+        shared.walked();
+        for side in &sides {
+            assert_eq!(numbers(&told(side)), [directory, below, file, full].map(u64::from));
+        }
+        // The first can have neither the directory nor one of the files, and has no room for another: it says why, and that it lacks nothing.
+        says(&sides[0], b"/to/d", Errno::NOTDIR);
+        says(&sides[0], b"/to/g", Errno::ISDIR);
+        says(&sides[0], b"/to/h", Errno::NOSPC);
+        for number in [below, file, full] {
+            sides[0].answer(number.into(), 0);
+            sides[1].answer(number.into(), 7);
+        }
+        assert_eq!(told(&sides[0]), [], "it is given nothing");
+        let mut sent = numbers(&told(&sides[1]));
+        sent.sort_unstable();
+        assert_eq!(sent, [below, file, full].map(u64::from));
+        assert_eq!(sides[0].next(), Fed::Later, "the other has nothing yet");
+        sides[1].event(Event::Arrived { files: 3, bytes: Bytes(21) });
+        assert_eq!((sides[0].next(), sides[1].next()), (Fed::End, Fed::End));
+        assert_eq!(shared.lock().placement.short().next(), None);
+    }
+
+    #[test]
+    fn a_member_is_not_asked_for_what_is_below_a_directory_that_it_cannot_have() {
+        let shared = Arc::new(Shared::new(PlacementSettings::default(), 2, Vec::new()));
+        let directory = shared.take(item(0, "d", FileKind::Directory, 0)).expect("it is taken");
+        let sides = members(&shared, 2, true);
+        shared.begin();
+        for side in &sides {
+            assert_eq!(numbers(&told(side)), [u64::from(directory)]);
+        }
+        says(&sides[0], b"/to/d", Errno::NOTDIR);
+        let below = shared.take(item(directory, "f", FileKind::File, 7)).expect("it is taken");
+        // Half of them would be the first's.
+        for name in ["a", "b", "c", "d", "e", "g", "h", "i"] {
+            shared.take(item(directory, name, FileKind::File, 0)).expect("it is taken");
+        }
+        shared.walked();
+        assert_eq!(told(&sides[0]), []);
+        assert_eq!(numbers(&told(&sides[1])).len(), 9);
+        sides[1].answer(below.into(), 7);
+        assert_eq!(numbers(&told(&sides[1])), [u64::from(below)]);
+        sides[1].event(Event::Arrived { files: 9, bytes: Bytes(7) });
+        assert_eq!((sides[0].next(), sides[1].next()), (Fed::End, Fed::End));
     }
 }

@@ -186,6 +186,9 @@ impl State {
         let first = (hasher.finish() % members.max(1) as u64) as usize;
         let mut left = replicas;
         for member in (first..members).chain(0..first) {
+            if self.is_barred(member, file) {
+                continue;
+            }
             let Some(seat) = self.seats.get_mut(member).filter(|seat| left > 0 && seat.is_up && !seat.is_over) else { continue };
             seat.direct.push_back(file);
             self.placement.handle_has(member, file);
@@ -241,6 +244,11 @@ impl State {
         self.files.binary_search(&item).ok().map(|file| file as u32)
     }
 
+    /// Whether a member has said that it cannot have a file, or a directory above it.
+    pub(super) fn cannot_have(&self, member: usize, file: u32) -> bool {
+        self.placement.is_unfit(member, file) || self.is_barred(member, file)
+    }
+
     pub(super) fn is_barred(&self, member: usize, file: u32) -> bool {
         let Some(seat) = self.seats.get(member).filter(|seat| !seat.barred.is_empty()) else { return false };
         let mut at = self.item_of(file).map_or(0, |item| item.parent);
@@ -255,8 +263,13 @@ impl State {
 
     /// A member cannot have a file: others may.
     pub(super) fn refuse(&mut self, member: usize, file: u32, why: &Why) {
-        if self.placement.holders(file).any(|holder| holder == member) {
-            if why.is_full() { self.placement.handle_full(member, file) } else { self.placement.handle_unfit(member, file) }
+        let is_offered = self.seats.get(member).is_some_and(|seat| seat.unanswered.contains(&file));
+        let is_given = self.placement.holders(file).any(|holder| holder == member);
+        // All that is offered takes room together, and most of it goes elsewhere: others as large may fit.
+        if is_given && why.is_full() {
+            self.placement.handle_full(member, file);
+        } else if is_given || is_offered {
+            self.placement.handle_unfit(member, file);
         }
     }
 
@@ -303,7 +316,7 @@ impl State {
         self.make_room(member, now)
     }
 
-    /// The next file that a member is to be asked about: empty ones are passed over, however many there are.
+    /// The next file that a member is to be asked about: empty ones are passed over, however many there are, and those that it cannot have, of which it would say nothing.
     fn next_offer(&mut self, member: usize) -> Option<u32> {
         loop {
             let seat = self.seats.get_mut(member)?;
@@ -312,10 +325,16 @@ impl State {
             }
             let file = seat.offered as u32;
             seat.offered += 1;
-            if !self.is_empty(file) {
-                self.seats.get_mut(member)?.unanswered.insert(file);
-                return Some(file);
+            if self.is_empty(file) {
+                continue;
             }
+            if self.is_barred(member, file) {
+                self.placement.handle_unfit(member, file);
+                self.answered(file);
+                continue;
+            }
+            self.seats.get_mut(member)?.unanswered.insert(file);
+            return Some(file);
         }
     }
 

@@ -186,6 +186,40 @@ fn what_a_member_cannot_have_goes_to_others() {
     }
 }
 
+/// The same of members that are asked first what they have: that they lack nothing of what they cannot take does not count as there.
+#[test]
+fn what_an_asked_member_cannot_have_goes_to_others_or_is_named() {
+    let (fleet, from) = (Servers::start(2), tree(12));
+    let there = fleet.homes[0].path().join("data/tree");
+    fs::create_dir_all(there.join("f1")).unwrap();
+    fs::write(there.join("d"), "in the way").unwrap();
+    (0..4).for_each(|file| fs::write(from.path().join(format!("tree/d/empty{file}")), "").unwrap());
+    // What a copy that was interrupted has left in the source, and nobody takes.
+    let left = from.path().join("tree/.haul-1234abcd");
+    fs::create_dir(&left).unwrap();
+    fs::write(left.join("p1"), "a part").unwrap();
+    let mut job = job(&from, 1);
+    job.options.skip_same = true;
+    let (cancel, seen) = (Cancel::new(), AtomicU64::new(0));
+    let watch = |event: &JobEvent<'_>| {
+        // A fifth of a second each: it takes one or two.
+        if matches!(event, JobEvent::Progress(_)) && seen.fetch_add(1, Ordering::SeqCst) == 150 {
+            cancel.cancel();
+        }
+    };
+    let report = put(fleet.members(), &job, &Watch(watch), &cancel).unwrap();
+    let mut problems: Vec<String> = report.files.problems.iter().map(|problem| problem.path.to_string()).collect();
+    problems.sort();
+    // Each member tells of the directory that it does not make, by its own path.
+    assert_eq!(problems, ["data/tree/.haul-1234abcd", "data/tree/.haul-1234abcd", "data/tree/d", "tree/.haul-1234abcd/p1"]);
+    let placed = placed(&fleet, &[]);
+    for path in files(&from.path().join("tree")).into_iter().filter(|path| !path.starts_with(".haul")) {
+        let on = &placed[&path];
+        assert_eq!(on.len(), 1, "{path} is on {on:?}");
+        assert!(!path.starts_with("d/") && path != "f1" || on == &[1], "{path} is on {on:?}");
+    }
+}
+
 #[test]
 fn what_cannot_be_asked_for_is_refused_before_anything_is_sent() {
     let from = tree(1);

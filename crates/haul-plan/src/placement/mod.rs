@@ -157,6 +157,11 @@ impl Placement {
         }
     }
 
+    /// Whether that was said of a member and a file.
+    pub fn is_unfit(&self, member: usize, file: u32) -> bool {
+        self.unfit.contains(&(file, member as u16))
+    }
+
     /// A member had no room for this file, which it was given: nor has it for others as large.
     pub fn handle_full(&mut self, member: usize, file: u32) {
         let size = self.size(file);
@@ -332,7 +337,7 @@ impl Placement {
         let holder = self.members.get(member).filter(|holder| holder.is_up);
         holder.is_some_and(|holder| holder.has_room(self.size(file)))
             && !self.slots(file).contains(&(member as u16))
-            && !self.unfit.contains(&(file, member as u16))
+            && !self.is_unfit(member, file)
     }
 
     fn could_go(&self, file: u32) -> bool {
