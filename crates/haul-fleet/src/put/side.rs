@@ -148,7 +148,8 @@ impl Side {
             }
             None => {
                 state.news.push(News::Problem(problem.clone()));
-                if state.items.get(item as usize).is_some_and(|item| item.target.is_none()) {
+                // At the end it has all that is below a directory, and its mode, owner or time could not be set.
+                if !state.ended && state.items.get(item as usize).is_some_and(|item| item.target.is_none()) {
                     // A directory: nothing below it arrives. What a member says again is not looked for again: all files are looked at, and everybody waits.
                     if !state.seats.get_mut(member).is_some_and(|seat| seat.barred.insert(item + 1)) {
                         return self.shared.wake();
@@ -278,5 +279,22 @@ mod tests {
         assert_eq!(numbers(&told(&sides[1])), [u64::from(below)]);
         sides[1].event(Event::Arrived { files: 9, bytes: Bytes(7) });
         assert_eq!((sides[0].next(), sides[1].next()), (Fed::End, Fed::End));
+    }
+
+    #[test]
+    fn what_is_in_a_directory_whose_mode_could_not_be_set_is_there() {
+        let shared = Arc::new(Shared::new(PlacementSettings::default(), 1, Vec::new()));
+        let directory = shared.take(item(0, "d", FileKind::Directory, 0)).expect("it is taken");
+        let file = shared.take(item(directory, "f", FileKind::File, 7)).expect("it is taken");
+        let sides = members(&shared, 1, false);
+        shared.begin();
+        shared.walked();
+        assert_eq!(numbers(&told(&sides[0])), [directory, file].map(u64::from));
+        sides[0].event(Event::Arrived { files: 1, bytes: Bytes(7) });
+        assert_eq!(sides[0].next(), Fed::End);
+        says(&sides[0], b"/to/d", Errno::PERM);
+        let state = shared.lock();
+        assert!(state.news.iter().any(|news| matches!(news, News::Problem(_))), "it is told of");
+        assert_eq!(state.placement.short().next(), None, "the file is where it is to be");
     }
 }

@@ -55,7 +55,7 @@ pub(super) struct State {
     /// For each of these, members that have not said yet what they have of it.
     due: Vec<u16>,
     /// Members are told that it was all.
-    ended: bool,
+    pub(super) ended: bool,
     pub news: Vec<News>,
     /// Why a member could not have a file, the last one.
     pub refused: HashMap<u32, FileProblem>,
