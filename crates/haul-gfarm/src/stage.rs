@@ -1,7 +1,7 @@
 //! The stage: a directory in Gfarm where files are made before they get their names.
 //!
 //! It has the journal, open for writing as long as a copy runs, and a file `p<number>` for each that is not finished. Who wants a journal that nobody writes to renames it to a name of its own
-//! (`t` and a random number), which only one can do, opens it and renames it back.
+//! (`t` and a random number), which only one can do, looks once more whether somebody writes to it, for another may have had it in between, opens it and renames it back.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::CString;
@@ -176,8 +176,8 @@ impl GfarmStage {
             }
             library.rename(&from, &to)?;
             let got = library.stat(&to, false)?;
-            if got.inode != seen.inode {
-                // Another one was faster, and has put his there.
+            // Another one was faster: he has put his there, or has this one and has renamed it back. He opens it before that, so it shows.
+            if got.inode != seen.inode || library.checksum(&to)?.being_written {
                 library.rename(&to, &from)?;
                 return Ok(None);
             }
