@@ -166,6 +166,18 @@ impl GfarmPart {
             }
         }
     }
+
+    /// Takes the part, open for writing. The mode that an earlier run gave it may forbid that: where it gets one again, it has another until then.
+    fn take_open(&self, gets_mode: bool) -> Result<Arc<Open>, StoreError> {
+        if let Some((Mode::Write, open)) = lock(&self.open).take() {
+            return Ok(open);
+        }
+        if gets_mode {
+            let path = c_string(&self.path)?;
+            self.service.run(move |library| library.set_mode(&path, 0o600))?;
+        }
+        Ok(Arc::new(Open::file(&self.service, &self.path, Mode::Write)?))
+    }
 }
 
 impl Content for GfarmPart {
@@ -194,14 +206,12 @@ impl Part for GfarmPart {
         Ok(())
     }
 
-    /// Synced here, where it is open: [`sync`](haul_files::store::Stage::sync) has nothing left to do.
+    /// Synced here, where it is open: [`sync`](haul_files::store::Stage::sync) has nothing left to do. What an earlier run has written, or what was closed so that others could be open, is opened for it.
     fn finish(&self, attributes: &Attributes, mode: Option<u32>) -> Result<Metadata, StoreError> {
-        if let Some((Mode::Write, open)) = lock(&self.open).take() {
-            open.with(|library, file| {
-                library.sync(file)?;
-                library.close(file)
-            })??;
-        }
+        self.take_open(mode.is_some())?.with(|library, file| {
+            library.sync(file)?;
+            library.close(file)
+        })??;
         let (path, mtime) = (c_string(&self.path)?, attributes.mtime);
         let stat = self.service.run(move |library| {
             if let Some(mode) = mode {

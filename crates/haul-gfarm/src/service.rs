@@ -157,7 +157,7 @@ impl Drop for Open {
     fn drop(&mut self) {
         let number = self.number;
         self.service.send(move |library| {
-            // What was to be kept was closed by `finish`.
+            // What is to be kept is synced by `finish`, which opens it once more where it has to.
             let _ = library.close(number);
         });
     }

@@ -149,6 +149,36 @@ fn a_stage_is_one_copys_at_a_time() {
     });
 }
 
+/// Killed after the last write and before the end: what was written then may be in the memory of its server only.
+#[test]
+fn what_an_earlier_run_has_written_is_synced_before_it_is_finished() {
+    with_gfarm("what_an_earlier_run_has_written_is_synced_before_it_is_finished", LITTLE, |servers| {
+        let gfarm = open();
+        let place = gfarm.destination(&WirePath(b"/".into()), true).unwrap();
+        let (first, _) = gfarm.stage(&place, &[7; 32], true, &Cancel::new()).unwrap();
+        let number = [b"one", b"two"].map(|content| {
+            let (number, part) = first.create(0o600).unwrap();
+            part.write_at(content, 0).unwrap();
+            number
+        });
+        // This one had even got its mode.
+        let part = first.reopen(number[0]).unwrap();
+        part.finish(&Attributes::default(), Some(0o400)).unwrap();
+        drop((part, first));
+        let (second, _) = gfarm.stage(&place, &[7; 32], true, &Cancel::new()).unwrap();
+        let part = second.reopen(number[0]).unwrap();
+        let made = part.finish(&Attributes::default(), Some(0o400)).unwrap();
+        assert_eq!((made.size, made.mode), (3, 0o400));
+        let mut read = Vec::new();
+        part.read_at(&mut read, 0, 100).unwrap();
+        assert_eq!(read, b"one");
+        // The metadata server alone cannot do it.
+        (11..=13).for_each(|server| servers.kill(server));
+        let part = second.reopen(number[1]).unwrap();
+        assert!(part.finish(&Attributes::default(), Some(0o644)).is_err(), "nobody has synced it");
+    });
+}
+
 #[test]
 fn reading_goes_on_at_another_server() {
     with_gfarm("reading_goes_on_at_another_server", LITTLE, |servers| {
