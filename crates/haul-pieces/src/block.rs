@@ -29,6 +29,9 @@ const WHOLE: u32 = 1;
 /// BLAKE3 of something; zeros where hashing is off.
 pub type Hash = [u8; 32];
 
+/// A piece that was written: offset, length and hash.
+pub type Sent = (u64, u32, Hash);
+
 /// Where a run of content belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {

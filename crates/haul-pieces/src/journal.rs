@@ -5,9 +5,11 @@
 //! the page cache, and after a power failure the hashes in the journal tell which data did not reach the disk, for every
 //! range is read and hashed again before it counts. The first torn or damaged record ends the journal.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::block::Hash;
+use crate::block::{Hash, Sent};
 use crate::stamp::Stamp;
 use haul_faults::WirePath;
 
@@ -92,6 +94,48 @@ pub struct Made {
     pub mtime: Stamp,
 }
 
+/// What an earlier run left of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Earlier {
+    /// Number of its part file.
+    pub part: u64,
+    /// The source when it was scanned.
+    pub source: Source,
+    /// What was written.
+    pub ranges: Vec<Sent>,
+    /// Set where the part file is complete, perhaps renamed already: what it is, and the hash of a file of one piece.
+    pub complete: Option<(Made, Option<Hash>)>,
+}
+
+/// What the records of earlier runs come to, for each file.
+pub fn earlier(records: &[Record]) -> HashMap<PathKey, Earlier> {
+    let mut parts: HashMap<u64, PathKey> = HashMap::new();
+    let mut files: HashMap<PathKey, Earlier> = HashMap::new();
+    for record in records {
+        match *record {
+            Record::Job { .. } | Record::Top { .. } => {}
+            Record::Part { part, path, source } => {
+                parts.insert(part, path);
+                files.insert(path, Earlier { part, source, ranges: Vec::new(), complete: None });
+            }
+            Record::Range { part, offset, length, hash } => {
+                let file = parts.get(&part).and_then(|path| files.get_mut(path)).filter(|file| file.part == part);
+                if let Some(file) = file {
+                    file.ranges.push((offset, length, hash));
+                }
+            }
+            Record::Complete { part, path, source, made, hash } => {
+                let file = files.entry(path).or_insert(Earlier { part, source, ranges: Vec::new(), complete: None });
+                if file.part != part {
+                    file.ranges.clear();
+                }
+                (file.part, file.source, file.complete) = (part, source, Some((made, hash)));
+            }
+        }
+    }
+    files
+}
+
 /// Appends a record.
 pub fn encode(record: &Record, journal: &mut Vec<u8>) {
     let Ok(body) = postcard::to_stdvec(record) else { return };
@@ -136,6 +180,21 @@ fn checksum(body: &[u8]) -> [u8; HEAD_BYTES - 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_part_of_a_file_counts_and_what_was_written_to_it() {
+        let mut records = sample();
+        let files = earlier(&records);
+        assert_eq!(files[&[1; 16]].ranges, [(1 << 20, 1 << 20, [9; 32])]);
+        assert_eq!((files[&[1; 16]].part, &files[&[1; 16]].complete), (1, &None));
+        assert_eq!(files[&[2; 16]].complete.as_ref().unwrap().1, Some([4; 32]));
+        let source = files[&[1; 16]].source;
+        records.push(Record::Part { part: 3, path: [1; 16], source });
+        // Late, and of the part that is gone.
+        records.push(Record::Range { part: 1, offset: 0, length: 1 << 20, hash: [9; 32] });
+        let files = earlier(&records);
+        assert_eq!((files[&[1; 16]].part, files[&[1; 16]].ranges.len(), files.len()), (3, 0, 2));
+    }
 
     fn sample() -> Vec<Record> {
         let source = Source { size: 3 << 20, mtime: Stamp { secs: -5, nanos: 999_999_999 }, version: 77 };

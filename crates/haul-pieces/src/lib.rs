@@ -1,9 +1,11 @@
-//! Parts of files: the [blocks](block) that carry them over some [transport], and which of them are [there](Taken), [counted](Parts) over all files of a copy, and [remembered](journal) after it was killed.
+//! Parts of files: the [blocks](block) that carry them over some [transport], which of them are [there](Taken), of [one](Part) and [counted](Parts) over all files of a copy, and [remembered](journal) after it was killed.
 
 pub mod block;
 pub mod journal;
+mod part;
 pub mod stamp;
 mod taken;
 pub mod transport;
 
+pub use part::{End, Part};
 pub use taken::{Parts, Taken};

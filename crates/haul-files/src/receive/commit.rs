@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::Receiver;
 use super::incomplete::Incomplete;
-use super::read_back::Sent;
+use crate::block::Sent;
 use crate::clock::{self, timed};
 use crate::journal::{PathKey, Record, Source};
 use crate::locks::lock;

@@ -3,12 +3,11 @@
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
-use super::read_back::Sent;
-use crate::block::PieceSum;
 use crate::journal::{PathKey, Source};
 use crate::store::Attributes;
-use haul_pieces::Taken;
 use haul_xattrs::Held;
+
+pub(super) use haul_pieces::{End, Part};
 
 /// A file that is to arrive.
 pub(super) struct Incomplete {
@@ -39,29 +38,6 @@ pub(super) enum State {
     Over,
 }
 
-/// A part file that is being written.
-pub(super) struct Part {
-    pub(super) number: u64,
-    /// What is written or being written.
-    pub(super) taken: Taken,
-    /// Written in an earlier run.
-    pub(super) kept: u64,
-    /// Written in this run.
-    pub(super) bytes: u64,
-    pub(super) sum: PieceSum,
-    /// What is to be read back.
-    pub(super) pieces: Vec<Sent>,
-    pub(super) end: Option<End>,
-}
-
-/// The sender's word on a file: its length, and what it sent in this run.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct End {
-    pub(super) size: u64,
-    pub(super) bytes: u64,
-    pub(super) sum: [u8; 32],
-}
-
 impl State {
     /// Bytes that are at the destination, if some but not all are.
     pub(super) fn arrived(&self) -> Option<u64> {
@@ -74,12 +50,5 @@ impl State {
             Self::Open(part) => Some(part),
             Self::Waiting | Self::Over => None,
         }
-    }
-}
-
-impl Part {
-    pub(super) fn resumed(number: u64, mut have: Taken, pieces: Vec<Sent>) -> Self {
-        have.remembers(pieces.len());
-        Self { number, kept: have.total(), taken: have, bytes: 0, sum: PieceSum::default(), pieces, end: None }
     }
 }

@@ -6,16 +6,13 @@
 use std::sync::atomic::Ordering;
 
 use super::Receiver;
-use crate::block::Hash;
+use crate::block::Sent;
 use crate::job::Verify;
 use crate::observe::Event;
 use crate::store::{Attributes, ReadHow, Stage, Store, Written};
 use crate::transport::Transport;
 use haul_faults::{Why, WirePath};
 use haul_names::path_of;
-
-/// A piece that was written: offset, length, hash.
-pub(super) type Sent = (u64, u32, Hash);
 
 /// Pieces that a copy remembers until their files are complete (48 MiB); then the files with many are read back in parts, and what is remembered of the others takes
 /// its part of the memory for what was announced.

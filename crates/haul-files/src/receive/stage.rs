@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use crate::block::Hash;
-use crate::journal::{Made, PathKey, Record, Source};
+use crate::journal::{Earlier, PathKey, Record, earlier};
 use crate::locks::lock;
 use crate::store::{self, Content, Stage as _, Store, StoreError};
 use haul_descriptors::Shelf;
@@ -18,16 +18,6 @@ pub(super) struct Stage<S: Store> {
     /// Part files that are open.
     open: Shelf<Part<S>>,
     earlier: Mutex<HashMap<PathKey, Earlier>>,
-}
-
-/// What an earlier run left of a file.
-pub(super) struct Earlier {
-    pub(super) part: u64,
-    pub(super) source: Source,
-    /// Offset, length and hash of what was written.
-    pub(super) ranges: Vec<(u64, u32, Hash)>,
-    /// Set where the part file is complete, perhaps renamed already.
-    pub(super) complete: Option<(Made, Option<Hash>)>,
 }
 
 impl<S: Store> Stage<S> {
@@ -77,32 +67,4 @@ impl<S: Store> Stage<S> {
 pub(super) fn holds(part: &impl Content, offset: u64, length: u32, hash: &Hash, buffer: &mut Vec<u8>) -> bool {
     buffer.clear();
     part.read_at(buffer, offset, length as usize) == Ok(length as usize) && blake3::hash(buffer).as_bytes() == hash
-}
-
-fn earlier(records: &[Record]) -> HashMap<PathKey, Earlier> {
-    let mut parts: HashMap<u64, PathKey> = HashMap::new();
-    let mut files: HashMap<PathKey, Earlier> = HashMap::new();
-    for record in records {
-        match *record {
-            Record::Job { .. } | Record::Top { .. } => {}
-            Record::Part { part, path, source } => {
-                parts.insert(part, path);
-                files.insert(path, Earlier { part, source, ranges: Vec::new(), complete: None });
-            }
-            Record::Range { part, offset, length, hash } => {
-                let file = parts.get(&part).and_then(|path| files.get_mut(path)).filter(|file| file.part == part);
-                if let Some(file) = file {
-                    file.ranges.push((offset, length, hash));
-                }
-            }
-            Record::Complete { part, path, source, made, hash } => {
-                let file = files.entry(path).or_insert(Earlier { part, source, ranges: Vec::new(), complete: None });
-                if file.part != part {
-                    file.ranges.clear();
-                }
-                (file.part, file.source, file.complete) = (part, source, Some((made, hash)));
-            }
-        }
-    }
-    files
 }

@@ -8,12 +8,9 @@ use rustix::io::Errno;
 
 use super::meta;
 use super::stage::{Stage, part_name};
-use crate::block::{Hash, MAX_CONTENT};
+use crate::block::{MAX_CONTENT, Sent};
 use crate::store::{ReadHow, StoreError, Written};
 use haul_descriptors::open_at;
-
-/// A piece that was written: offset, length, hash.
-type Sent = (u64, u32, Hash);
 
 /// Direct reading wants offsets, lengths and addresses at multiples of the disk's blocks: no disk has larger ones.
 const ALIGNMENT: usize = 4096;
