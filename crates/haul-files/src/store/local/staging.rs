@@ -1,7 +1,7 @@
 //! What the engine does with a stage: makes parts, syncs them, gives them names.
 
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -50,12 +50,8 @@ impl store::Stage for Stage {
     }
 
     fn sync(&self, parts: &[u64]) -> Result<(), StoreError> {
-        if parts.len() <= FEW {
-            let each = parts.iter().try_for_each(|&part| self.open_part(part, OFlags::RDONLY).and_then(rustix::fs::fsync));
-            // A file that its owner may not read cannot be opened again: all of the file system then.
-            if each.is_ok() {
-                return Ok(());
-            }
+        if parts.len() <= FEW && sync_each(parts.iter().map(|&part| self.open_part(part, OFlags::RDONLY)))? {
+            return Ok(());
         }
         Ok(rustix::fs::syncfs(&self.dir)?)
     }
@@ -142,6 +138,17 @@ impl Stage {
     }
 }
 
+/// Syncs each of these; false where one cannot be opened, because its owner may not read it or it is gone: then all of the file system is to be synced.
+fn sync_each<F: AsFd>(opened: impl Iterator<Item = Result<F, Errno>>) -> Result<bool, Errno> {
+    for file in opened {
+        match file {
+            Err(Errno::ACCESS | Errno::NOENT) => return Ok(false),
+            file => rustix::fs::fsync(file?)?,
+        }
+    }
+    Ok(true)
+}
+
 fn make_symlink(target: &[u8], dir: &OwnedFd, name: &str, attributes: &Attributes) -> Result<(), Errno> {
     rustix::fs::symlinkat(target, dir, name)?;
     if let Some((uid, gid)) = attributes.owner {
@@ -152,4 +159,29 @@ fn make_symlink(target: &[u8], dir: &OwnedFd, name: &str, attributes: &Attribute
         rustix::fs::utimensat(dir, name, &meta::timestamps(mtime), AtFlags::SYMLINK_NOFOLLOW)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Local, Stage as _, Store};
+    use haul_units::Cancel;
+    use rustix::fs::{FileType, Mode};
+
+    #[test]
+    fn a_sync_that_fails_is_told_though_that_of_the_file_system_would_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Local::own().destination(&dir.path().into(), false).unwrap();
+        let (stage, _) = Local::own().stage(&place, &[7; 32], true, &Cancel::new()).unwrap();
+        let (part, _) = stage.create(0o600).unwrap();
+        assert_eq!(stage.sync(&[part]), Ok(()));
+        assert_eq!(stage.sync(&[part, 77]), Ok(()), "one that is gone: its rename says so");
+        // A pipe can be opened and not be synced, as a file on a disk that fails.
+        rustix::fs::mknodat(&stage.dir, &*part_name(77), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let _held = stage.open_part(77, OFlags::RDWR).unwrap();
+        assert_eq!(stage.sync(&[part, 77]), Err(Errno::INVAL.into()));
+        // One that cannot be opened, for whatever reason but that its owner may not read it.
+        rustix::fs::symlinkat("journal", &stage.dir, &*part_name(78)).unwrap();
+        assert_eq!(stage.sync(&[part, 78]), Err(Errno::LOOP.into()));
+    }
 }
