@@ -32,6 +32,47 @@ fn what_root_replaces_stays_its_owner_s() {
     }
 }
 
+const NOBODY: u32 = 65534;
+
+/// Runs one of these tests as a user that is not root, in `base`, where there is `tmp` for what is temporary.
+fn as_nobody(test: &str, base: &Path) {
+    let program = base.join("program");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let output = Command::new(&program)
+        .args(["--exact", &format!("replaced::{test}"), "--nocapture"])
+        .env("HAUL_TEST_OVER", base)
+        .env("TMPDIR", base.join("tmp"))
+        .current_dir(base)
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Not a test by itself: what [`a_directory_that_may_only_be_written_to_takes_a_copy`] runs as a user that is not root.
+#[test]
+fn into_a_drop_box() {
+    let Ok(places) = std::env::var("HAUL_TEST_OVER") else { return };
+    let places = Path::new(&places);
+    let report = push_paths(&[&places.join("from/file")], &places.join("to"), Options::default(), shuffled(1)).clean();
+    assert_eq!(report.files, 1);
+}
+
+#[test]
+fn a_directory_that_may_only_be_written_to_takes_a_copy() {
+    if !is_root() {
+        return skip::skip("this test needs root, to be another user");
+    }
+    let p = places();
+    write(p.from.join("file"), noise(100, 1));
+    fs::set_permissions(&p.to, fs::Permissions::from_mode(0o733)).unwrap();
+    fs::set_permissions(p.from.parent().unwrap(), fs::Permissions::from_mode(0o755)).unwrap();
+    as_nobody("into_a_drop_box", p.from.parent().unwrap());
+    assert_eq!(fs::read(p.to.join("file")).unwrap(), noise(100, 1));
+    assert_nothing_left(&p.to);
+}
+
 /// Not a test by itself: what [`a_file_that_may_be_written_in_a_directory_that_may_not`] runs as a user that is not root.
 #[test]
 fn over_what_may_be_written() {
@@ -69,28 +110,16 @@ fn a_file_that_may_be_written_in_a_directory_that_may_not() {
     }
     // What another user could have linked there must not be written to.
     fs::hard_link(base.join("open/tree/sub/linked"), base.join("precious")).unwrap();
-    let nobody = 65534;
     let open = |path: &str, mode| fs::set_permissions(base.join(path), fs::Permissions::from_mode(mode)).unwrap();
     for path in ["to/file", "open/tree/sub/file", "open/tree/sub/linked"] {
         open(path, 0o666);
     }
-    chown(base.join("open"), Some(nobody), None).unwrap();
+    chown(base.join("open"), Some(NOBODY), None).unwrap();
     fs::create_dir(base.join("tmp")).unwrap();
     open("tmp", 0o1777);
     open("", 0o755);
-    let program = base.join("program");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     let inode = fs::metadata(p.to.join("file")).unwrap().ino();
-    let output = Command::new(&program)
-        .args(["--exact", "replaced::over_what_may_be_written", "--nocapture"])
-        .env("HAUL_TEST_OVER", base)
-        .env("TMPDIR", base.join("tmp"))
-        .current_dir(base)
-        .uid(nobody)
-        .gid(nobody)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    as_nobody("over_what_may_be_written", base);
     let stat = fs::metadata(p.to.join("file")).unwrap();
     assert_eq!((stat.ino(), stat.uid()), (inode, 0));
     assert_eq!(fs::read(p.to.join("file")).unwrap(), noise(3 << 20, 1));

@@ -103,12 +103,14 @@ impl store::Stage for Stage {
     }
 
     fn sync_names(&self, changed: Option<&[Arc<OwnedFd>]>) -> Result<(), StoreError> {
-        let Some(changed) = changed else {
-            rustix::fs::syncfs(&self.dir)?;
-            let foreign: Vec<_> = lock(&self.foreign).values().cloned().collect();
-            return Ok(foreign.into_iter().try_for_each(|dir| rustix::fs::syncfs(open_to_read(&dir)?))?);
-        };
-        Ok(changed.iter().try_for_each(|dir| rustix::fs::fsync(open_to_read(dir)?))?)
+        if let Some(changed) = changed
+            && sync_each(changed.iter().map(|dir| open_to_read(dir)))?
+        {
+            return Ok(());
+        }
+        rustix::fs::syncfs(&self.dir)?;
+        let foreign: Vec<_> = lock(&self.foreign).values().cloned().collect();
+        Ok(foreign.into_iter().try_for_each(|dir| rustix::fs::syncfs(open_to_read(&dir)?))?)
     }
 
     fn remove(&self) -> Result<bool, StoreError> {
@@ -138,7 +140,7 @@ impl Stage {
     }
 }
 
-/// Syncs each of these; false where one cannot be opened, because its owner may not read it or it is gone: then all of the file system is to be synced.
+/// Syncs each of these; false where one cannot be opened, because its user may not read it or it is gone: then all of the file system is to be synced.
 fn sync_each<F: AsFd>(opened: impl Iterator<Item = Result<F, Errno>>) -> Result<bool, Errno> {
     for file in opened {
         match file {
