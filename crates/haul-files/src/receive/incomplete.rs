@@ -29,6 +29,7 @@ pub(super) struct Incomplete {
 }
 
 /// How far a file is.
+#[allow(clippy::large_enum_variant, reason = "what a peer makes this side hold is counted by the size of the whole")]
 pub(super) enum State {
     /// Nothing has arrived.
     Waiting,

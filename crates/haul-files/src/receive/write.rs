@@ -206,7 +206,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
                 return self.unrecorded(file, error).map(|()| None);
             }
         }
-        let complete = {
+        let (mut complete, early) = {
             let mut state = lock(&file.state);
             let State::Open(part) = &mut *state else { return Ok(None) };
             self.counts.bytes.fetch_add(u64::from(piece.length), Ordering::Relaxed);
@@ -216,13 +216,17 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             let full = part.pieces.len() >= FEWEST_AT_ONCE && self.remembers_too_much();
             let early = if full { std::mem::take(&mut part.pieces) } else { Vec::new() };
             part.taken.remembers(part.pieces.len());
-            (part.end.filter(|end| end.bytes <= part.bytes), early)
+            part.readers += u32::from(!early.is_empty());
+            (part.ended(), early)
         };
-        let (complete, early) = complete;
-        if !early.is_empty()
-            && let Err(why) = self.read_back_early(number, &early)
-        {
-            return self.piece_failed(file, why);
+        if !early.is_empty() {
+            // Meanwhile others write, and none of them ends the file.
+            if let Err(why) = self.read_back_early(number, &early) {
+                return self.piece_failed(file, why);
+            }
+            let State::Open(part) = &mut *lock(&file.state) else { return Ok(None) };
+            part.readers -= 1;
+            complete = part.ended();
         }
         match complete {
             Some(end) => self.complete_now(file, end),
@@ -259,7 +263,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             match self.part(&file, &mut state) {
                 Ok(Some(part)) if part.end.is_none() => {
                     part.end = Some(end);
-                    part.bytes >= end.bytes
+                    part.ended().is_some()
                 }
                 Ok(Some(_)) => return Err(CopyError::PeerMisbehaved("a second end of a file")),
                 Ok(None) => return Ok(None),

@@ -3,8 +3,11 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use haul_files::protocol::{Message, ROOT, Request};
+use haul_files::block::{PieceSum, hash};
+use haul_files::protocol::{FileEnd, Message, ROOT, Request};
 use haul_files::{
     Cancel, Destination, Event, Observer, Options, PushJob, ReadBack, Report, Silent, SourceSpec, StoreError, Verified, Verify,
     Why, push, serve, serve_store,
@@ -199,4 +202,57 @@ fn more_pieces_than_are_remembered_are_read_back_before_the_end_of_their_file() 
     assert_eq!(misbehaved(pushed(BLOCK)), "files without an end");
     let problems = pushed(BLOCK + 1).unwrap().problems;
     assert_eq!(problems.iter().map(|problem| &problem.why).collect::<Vec<_>>(), [&Why::ReadBackMismatch]);
+}
+
+/// Says how much has arrived, at the server.
+#[derive(Default)]
+struct Arrived(AtomicU64);
+
+impl Observer for Arrived {
+    fn event(&self, event: Event<'_>) {
+        if let Event::Arrived { bytes, .. } = event {
+            self.0.store(bytes.as_u64(), Ordering::SeqCst);
+        }
+    }
+}
+
+/// What is read back before the end of a file takes its time, and the rest of the file comes meanwhile: the file has no name before that was right.
+#[test]
+fn a_file_does_not_end_while_some_of_it_is_read_back() {
+    const MANY: u64 = 1 << 20;
+    let (ram, arrived) = (Ram::new(), Arrived::default());
+    let store = ram.clone();
+    let (reads, read) = std::sync::mpsc::channel();
+    ram.before(Operation::ReadBack, move || {
+        reads.send(()).unwrap();
+        // It must not get its name: nothing says so sooner than that nothing happens.
+        for _ in 0..300 {
+            if store.get("to").is_some() {
+                break;
+            }
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+        store.fail(Operation::ReadBack, 0, StoreError::Damaged);
+    });
+    let request = Request { options: verifying(Verify::ReadBack), ..push_request(Path::new("to"), false) };
+    let serve = |there| serve_store(there, &ram, &arrived, &Cancel::new());
+    let mut sum = PieceSum::default();
+    (0..MANY + 2).for_each(|at| sum.add(at, 1, &hash(b"x", true)));
+    let (result, _) = pusher_to(serve, request, |peer| {
+        peer.say(&Message::Entries(vec![file(1, ROOT, b"many", MANY + 2)]));
+        for block in (0..MANY).step_by(1 << 10) {
+            let pieces: Vec<_> = (0..1 << 10).map(|at| piece(1, block + at, b"x", false)).collect();
+            peer.block(&pieces, &[b'x'; 1 << 10]);
+        }
+        wait_until(|| arrived.0.load(Ordering::SeqCst) == MANY);
+        // One more than is remembered, and then the last one, which the other writer takes.
+        peer.block(&[piece(1, MANY, b"x", false)], b"x");
+        read.recv().unwrap();
+        peer.block(&[piece(1, MANY + 1, b"x", false)], b"x");
+        peer.say(&Message::FileEnd(FileEnd::Sent { id: 1, size: MANY + 2, bytes: MANY + 2, sum: sum.to_bytes() }));
+        peer.finish();
+    });
+    let report = result.unwrap();
+    assert_eq!(report.problems.iter().map(|problem| &problem.why).collect::<Vec<_>>(), [&Why::ReadBackMismatch]);
+    assert_eq!((report.files, ram.get("to")), (0, None));
 }
