@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use haul_files::journal::Record;
+use haul_files::store::{Local, Stage as _, Store as _};
 use haul_files::{CopyError, Destination, Event, Observer, Options, PushJob, Stop};
 use haul_ramstore::memory::Conditions;
 use haul_units::Bytes;
@@ -379,4 +381,26 @@ fn a_full_disk_stops_clearly_and_resumes_when_there_is_room() {
     assert!(report.resumed > Bytes::mib(3), "{:?}", report.resumed);
     assert_eq!(fs::read(p.to.join("file")).unwrap(), noise(12 << 20, 1));
     assert_nothing_left(&p.to);
+}
+
+/// A record that crosses a block of a full disk is written in part. What is recorded later, when there is room again, is not lost behind it.
+#[test]
+fn a_record_that_has_no_room_leaves_nothing_of_it() {
+    let p = places();
+    let Some(_mounted) = Mounted::tmpfs(&p.to, "size=64k") else { return };
+    let store = Local::own();
+    let place = store.destination(&p.to.as_path().into(), false).unwrap();
+    let open = || store.stage(&place, &[7; 32], true, &haul_files::Cancel::new()).unwrap();
+    let (stage, _) = open();
+    let record = |part| Record::Range { part, offset: 0, length: 1, hash: [part as u8; 32] };
+    let full = p.to.join("full");
+    assert!(fs::write(&full, vec![0; 1 << 20]).is_err(), "it fills the disk");
+    let failed = (1..1000).map(|part| (part, stage.append(&[record(part)]))).find(|(_, result)| result.is_err()).unwrap();
+    assert!(failed.0 > 10 && failed.1 == Err(rustix::io::Errno::NOSPC.into()), "{failed:?}");
+    fs::remove_file(full).unwrap();
+    stage.append(&[record(1000)]).unwrap();
+    drop(stage);
+    let (_, records) = open();
+    assert_eq!(records.len() as u64, 1 + failed.0, "the head, what went before, and what came later");
+    assert_eq!(records.last(), Some(&record(1000)));
 }

@@ -47,6 +47,8 @@ pub struct Stage {
     pub(super) name: String,
     pub(super) identity: Identity,
     pub(super) journal: Option<File>,
+    /// Bytes of it that are whole records.
+    pub(super) journal_end: Mutex<u64>,
     pub(super) lock_file: File,
     pub(super) first_part: u64,
     pub(super) next_part: AtomicU64,
@@ -139,7 +141,8 @@ impl Stage {
         let io = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
         let mut bytes = vec![0; file.metadata().map_err(io)?.len() as usize];
         file.read_exact_at(&mut bytes, 0).map_err(io)?;
-        let (mut records, mut valid) = journal::decode(&bytes);
+        let (mut records, valid) = journal::decode(&bytes);
+        let mut end = valid as u64;
         let head = Record::Job { version: journal::VERSION, job: *job };
         // Another job of the same number.
         if matches!(records.first(), Some(Record::Job { job: other, .. }) if other != job) {
@@ -147,29 +150,30 @@ impl Stage {
         }
         sweep(root, &dir, name)?;
         if !resume || records.first() != Some(&head) {
-            (records, valid) = (Vec::new(), 0);
+            (records, end) = (Vec::new(), 0);
             remove_parts(&dir)?;
         }
-        rustix::fs::ftruncate(&file, valid as u64)?;
+        rustix::fs::ftruncate(&file, end)?;
+        if records.is_empty() {
+            // Without resuming too: the next run is to know whose it is.
+            append(&file, &mut end, &[head])?;
+        }
         let lock_file = patiently(|| file.try_clone().map_err(io))?;
         let last = records.iter().map(part_of).chain([highest_number(&dir)?]).max().unwrap_or(0);
         let first_part = last.saturating_add(1);
-        let stage = Self {
+        let stage = Box::new(Self {
             root: root.clone(),
             identity: meta::identity(&rustix::fs::fstat(&dir)?),
             dir,
             name: name.to_owned(),
             journal: resume.then_some(file),
+            journal_end: Mutex::new(end),
             lock_file,
             first_part,
             next_part: AtomicU64::new(first_part),
             foreign: Mutex::default(),
-        };
-        if records.is_empty() {
-            // Without resuming too: the next run is to know whose it is.
-            append(&stage.lock_file, &[head])?;
-        }
-        Ok(Opened::Stage(Box::new(stage), records))
+        });
+        Ok(Opened::Stage(stage, records))
     }
 
     /// A new part file.
@@ -332,7 +336,8 @@ fn sweep_one(parent: &OwnedFd, name: &[u8]) {
     }
 }
 
-pub(super) fn append(mut journal: &File, records: &[Record]) -> Result<(), Errno> {
+/// Appends to a journal, which ends at `end`. What was written of records that have no room goes again: nothing behind a torn one would be read.
+pub(super) fn append(mut journal: &File, end: &mut u64, records: &[Record]) -> Result<(), Errno> {
     if records.is_empty() {
         return Ok(());
     }
@@ -340,7 +345,12 @@ pub(super) fn append(mut journal: &File, records: &[Record]) -> Result<(), Errno
     for record in records {
         journal::encode(record, &mut bytes);
     }
-    journal.write_all(&bytes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    if let Err(error) = journal.write_all(&bytes) {
+        rustix::fs::ftruncate(journal, *end)?;
+        return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+    }
+    *end += bytes.len() as u64;
+    Ok(())
 }
 
 fn part_of(record: &Record) -> u64 {

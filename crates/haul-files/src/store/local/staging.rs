@@ -34,7 +34,7 @@ impl store::Stage for Stage {
     }
 
     fn append(&self, records: &[Record]) -> Result<(), StoreError> {
-        Ok(self.journal.as_ref().map_or(Ok(()), |journal| append(journal, records))?)
+        Ok(self.journal.as_ref().map_or(Ok(()), |journal| append(journal, &mut lock(&self.journal_end), records))?)
     }
 
     fn create(&self, mode: u32) -> Result<(u64, File), StoreError> {
