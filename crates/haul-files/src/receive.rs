@@ -206,8 +206,9 @@ pub(crate) fn receive<T: Transport, S: Store>(
         // Of a copy that was never to be, nothing is left.
         let _ = receiver.tree.stage.store.remove();
     }
-    let sender_waits = sent?;
-    let finished = receiver.finish()?;
+    let finished = sent.and_then(|waits| Ok((receiver.finish()?, waits)));
+    // Directories that were made writable do not stay so: the next run makes them so again.
+    let (finished, sender_waits) = finished.inspect_err(|_| drop(receiver.tree.finish_directories(false)))?;
     conclude(session, &finished, sender_waits, options)
 }
 

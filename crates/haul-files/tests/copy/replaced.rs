@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use haul_files::{Note, Options};
+use haul_ramstore::memory::Conditions;
 
 use crate::fixture::*;
 
@@ -70,6 +71,43 @@ fn a_directory_that_may_only_be_written_to_takes_a_copy() {
     fs::set_permissions(p.from.parent().unwrap(), fs::Permissions::from_mode(0o755)).unwrap();
     as_nobody("into_a_drop_box", p.from.parent().unwrap());
     assert_eq!(fs::read(p.to.join("file")).unwrap(), noise(100, 1));
+    assert_nothing_left(&p.to);
+}
+
+/// Not a test by itself: what [`directories_that_were_opened_up_are_closed_again_when_a_copy_breaks_off`] runs as a user that is not root.
+#[test]
+fn into_what_was_opened_up() {
+    let Ok(places) = std::env::var("HAUL_TEST_OVER") else { return };
+    let to = Path::new(&places).join("to");
+    let source = Path::new(&places).join("from/tree");
+    let modes = || ["tree/there", "tree/made"].map(|path| fs::metadata(to.join(path)).unwrap().mode() & 0o7777);
+    let breaking = Conditions { break_after: Some(15), capacity: 8, ..Conditions::default() };
+    assert!(push_paths(&[&source], &to, recursive(), breaking).client.is_err());
+    assert_eq!(modes(), [0o555; 2], "after a break");
+    push_paths(&[&source], &to, recursive(), shuffled(1)).clean();
+    assert_eq!(modes(), [0o555; 2], "at the end");
+}
+
+#[test]
+fn directories_that_were_opened_up_are_closed_again_when_a_copy_breaks_off() {
+    if !is_root() {
+        return skip::skip("this test needs root, to be another user");
+    }
+    let p = places();
+    let base = p.from.parent().unwrap();
+    for path in ["there/small", "made/small"] {
+        write(p.from.join("tree").join(path), noise(100, 1));
+    }
+    write(p.from.join("tree/large"), noise(20 << 20, 2));
+    fs::create_dir_all(p.to.join("tree/there")).unwrap();
+    for path in ["to", "to/tree", "to/tree/there", "from/tree/made"] {
+        chown(base.join(path), Some(NOBODY), None).unwrap();
+    }
+    for (path, mode) in [("from/tree/made", 0o555), ("to/tree/there", 0o555), ("", 0o755)] {
+        fs::set_permissions(base.join(path), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    as_nobody("into_what_was_opened_up", base);
+    assert_same_content(&p.from.join("tree"), &p.to.join("tree"));
     assert_nothing_left(&p.to);
 }
 
