@@ -221,7 +221,8 @@ pub trait Stage: Send + Sync {
         buffer: &mut Vec<u8>,
     ) -> Result<ReadHow, StoreError>;
 
-    /// Gives a finished part its name, in the place of anything but a directory, at once and for all who look.
+    /// Gives a finished part its name, in the place of anything but a directory, at once and for all who look. Where it has to write over what is there, and that has
+    /// failed half way ([`StoreError::Emptied`]), the part stays.
     fn commit(&self, part: u64, to: &Spot<'_, Self::Dir>, attributes: &Attributes) -> Result<Placed, StoreError>;
 
     /// Makes a symbolic link, in the place of anything but a directory.

@@ -370,8 +370,8 @@ impl<'a, S: Store> Tree<'a, S> {
     }
 
     /// Gives a finished part file its name.
-    pub(super) fn commit(&self, part: u64, parent: u64, name: &[u8], attributes: &Attributes) -> Result<Placed, Why> {
-        Ok(self.at(parent, name, |to| self.stage.store.commit(part, to, attributes))?)
+    pub(super) fn commit(&self, part: u64, parent: u64, name: &[u8], attributes: &Attributes) -> Result<Placed, StoreError> {
+        self.at(parent, name, |to| self.stage.store.commit(part, to, attributes))
     }
 
     /// Modes, owners and times of directories, the deepest first. Gives those that failed.

@@ -42,6 +42,9 @@ pub enum StoreError {
     /// The store: it gives back something else than was written.
     #[error("what is given back is not what was written")]
     Damaged,
+    /// The store: the file that was there is gone, and what was to be in its place is not.
+    #[error("{}: what was there is gone", text(*.0))]
+    Emptied(i32),
     /// The store: a call failed.
     #[error("{}", text(*.0))]
     Failed(i32),
@@ -92,6 +95,7 @@ impl From<StoreError> for Why {
             StoreError::Forbidden(number)
             | StoreError::Full(number)
             | StoreError::Unsupported(number)
+            | StoreError::Emptied(number)
             | StoreError::Failed(number) => Self::Os(number),
             StoreError::Damaged => Self::ReadBackMismatch,
             StoreError::Cancelled => Errno::CANCELED.into(),

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use haul_files::{Note, Options};
+use haul_files::{CopyError, Note, Options, Stop};
 use haul_ramstore::memory::Conditions;
 
 use crate::fixture::*;
@@ -72,6 +72,41 @@ fn a_directory_that_may_only_be_written_to_takes_a_copy() {
     as_nobody("into_a_drop_box", p.from.parent().unwrap());
     assert_eq!(fs::read(p.to.join("file")).unwrap(), noise(100, 1));
     assert_nothing_left(&p.to);
+}
+
+/// Not a test by itself: what [`a_file_that_is_written_over_stays_where_there_is_no_room`] runs as a user that is not root.
+#[test]
+fn over_what_is_too_short() {
+    let Ok(places) = std::env::var("HAUL_TEST_OVER") else { return };
+    let places = Path::new(&places);
+    let copy = || push_paths(&[&places.join("from/file")], &places.join("to/file"), Options::default(), shuffled(1));
+    let first = copy();
+    assert!(matches!(first.client, Err(CopyError::Refused(Stop::DestinationFull { .. }))), "{:?}", first.client);
+    assert_eq!(fs::read(places.join("to/file")).unwrap(), noise(1 << 20, 3), "the old one");
+    fs::File::options().write(true).open(places.join("to/full")).unwrap().set_len(0).unwrap();
+    let again = copy();
+    assert!(again.bytes < 2 << 20, "its part was there: {}", again.bytes);
+    again.clean();
+}
+
+#[test]
+fn a_file_that_is_written_over_stays_where_there_is_no_room() {
+    if !is_root() {
+        return skip::skip("this test needs root, to be another user");
+    }
+    let p = places();
+    let base = p.from.parent().unwrap();
+    let Some(_mounted) = Mounted::tmpfs(&p.to, "size=4m,mode=0755") else { return };
+    write(p.from.join("file"), noise(3 << 20, 1));
+    write(p.to.join("file"), noise(1 << 20, 3));
+    write(p.to.join("full"), noise(2 << 20, 4));
+    fs::create_dir(base.join("tmp")).unwrap();
+    for (path, mode) in [("to/file", 0o666), ("to/full", 0o666), ("tmp", 0o1777), ("", 0o755)] {
+        fs::set_permissions(base.join(path), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    as_nobody("over_what_is_too_short", base);
+    assert_eq!(fs::read(p.to.join("file")).unwrap(), noise(3 << 20, 1));
+    assert_eq!(fs::read_dir(base.join("tmp")).unwrap().count(), 0);
 }
 
 /// Not a test by itself: what [`directories_that_were_opened_up_are_closed_again_when_a_copy_breaks_off`] runs as a user that is not root.

@@ -211,6 +211,21 @@ fn without_room_it_stops_clearly_and_goes_on_when_there_is_some() {
     assert_complete(&to, "room");
 }
 
+/// A file that could only be written over, and was lost on the way: its part is what there is, and stays.
+#[test]
+fn where_the_old_file_is_lost_the_copy_ends_and_the_next_run_has_its_part() {
+    let (from, to) = (source(), destination());
+    to.fail(Operation::Commit, 0, StoreError::Emptied(rustix::io::Errno::IO.raw_os_error()));
+    let outcome = copy(&from, &to, recursive());
+    let why = StoreError::FAILED.into();
+    assert!(matches!(&outcome.client, Err(CopyError::Refused(Stop::Destination { why: told, .. })) if *told == why));
+    assert!(to.stages() == 1 && to.parts() > 0);
+    to.heal();
+    let report = copy(&from, &to, recursive()).clean();
+    assert!(report.skipped_files > 0, "{report:?}");
+    assert_complete(&to, "healed");
+}
+
 #[test]
 fn a_store_without_links_says_so() {
     let p = places();

@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
 use super::at::in_the_way;
@@ -44,24 +44,39 @@ pub(super) fn copy_over(stage: &Stage, part: u64, to: &Spot<'_, OwnedFd>, attrib
 }
 
 /// Writes a finished part file over the file that is there, which keeps its owner and mode. Only where there is one, and under one name: what other
-/// users could link here must not be written to.
-pub(super) fn write_over(stage: &Stage, part: u64, to: &Spot<'_, OwnedFd>, attributes: &Attributes) -> Result<Made, Errno> {
+/// users could link here must not be written to; and where there is room. What fails then has [emptied](StoreError::Emptied) it.
+pub(super) fn write_over(stage: &Stage, part: u64, to: &Spot<'_, OwnedFd>, attributes: &Attributes) -> Result<Made, StoreError> {
     let from = stage.open_part(part, OFlags::RDONLY)?;
     let to = open_at(&**to.dir, to.name, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK, Mode::empty())?;
     let stat = rustix::fs::fstat(&to)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink != 1 {
-        return Err(Errno::PERM);
+        return Err(Errno::PERM.into());
+    }
+    let data = meta::metadata(&rustix::fs::fstat(&from)?).data;
+    // Not every file system can; one that can says so before anything is lost.
+    if let Err(full @ (Errno::NOSPC | Errno::DQUOT)) = rustix::fs::fallocate(&to, FallocateFlags::KEEP_SIZE, 0, data) {
+        // What was taken behind its end is given back.
+        let _ = rustix::fs::ftruncate(&to, meta::size(&stat));
+        return Err(full.into());
     }
     rustix::fs::ftruncate(&to, 0)?;
-    copy_data(&from, &to)?;
+    overwrite(&from, &to, attributes).map_err(|errno| {
+        // Not one that has the right size and a part of the content.
+        let _ = rustix::fs::ftruncate(&to, 0);
+        StoreError::Emptied(errno.raw_os_error())
+    })
+}
+
+fn overwrite(from: &File, to: &OwnedFd, attributes: &Attributes) -> Result<Made, Errno> {
+    copy_data(from, to)?;
     // Its mode stays, so the ACL that it is a part of does too.
-    mirror(&from, &to, Keep { acls: false, ..attributes.keep })?;
+    mirror(from, to, Keep { acls: false, ..attributes.keep })?;
     if let Some(mtime) = attributes.mtime {
         // Only its owner can set a file's times.
-        let _ = rustix::fs::futimens(&to, &meta::timestamps(mtime));
+        let _ = rustix::fs::futimens(to, &meta::timestamps(mtime));
     }
-    rustix::fs::fsync(&to)?;
-    Ok(meta::metadata(&rustix::fs::fstat(&to)?).made())
+    rustix::fs::fsync(to)?;
+    Ok(meta::metadata(&rustix::fs::fstat(to)?).made())
 }
 
 /// Makes a hard link where the stage cannot help, or a copy where there can be no link.
@@ -135,4 +150,36 @@ fn copy_data(from: &File, to: &OwnedFd) -> Result<(), Errno> {
         at = end;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::store::{Local, Stage as _, Store};
+    use haul_units::Cancel;
+
+    #[test]
+    fn what_is_lost_in_writing_over_is_told_and_empty() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Local::own().destination(&dir.path().into(), false).unwrap();
+        let (stage, _) = Local::own().stage(&place, &[7; 32], true, &Cancel::new()).unwrap();
+        std::fs::write(dir.path().join("file"), "what was there").unwrap();
+        let root = Arc::new(rustix::fs::open(dir.path(), OFlags::PATH, Mode::empty()).unwrap());
+        let to = Spot { dir: &root, name: b"file", path: &|name| name.to_vec() };
+        let attributes = Attributes::default();
+        assert_eq!(write_over(&stage, 77, &to, &attributes), Err(StoreError::Missing), "no part");
+        // A part that cannot be read, as one on a disk that fails.
+        rustix::fs::mkdirat(&stage.dir, "p77", Mode::RWXU).unwrap();
+        rustix::fs::mkdirat(&stage.dir, "p77/it has some length", Mode::RWXU).unwrap();
+        let size = || std::fs::metadata(dir.path().join("file")).unwrap().len();
+        assert_eq!(size(), 14);
+        let lost = write_over(&stage, 77, &to, &attributes).unwrap_err();
+        assert!(matches!(lost, StoreError::Emptied(_)) && size() == 0, "{lost:?}, {} bytes", size());
+        let (part, file) = stage.create(0o600).unwrap();
+        rustix::io::write(&file, b"new").unwrap();
+        assert_eq!(write_over(&stage, part, &to, &attributes).unwrap().size, 3);
+        assert_eq!(std::fs::read(dir.path().join("file")).unwrap(), b"new");
+    }
 }

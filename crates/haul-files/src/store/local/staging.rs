@@ -72,7 +72,9 @@ impl store::Stage for Stage {
         };
         match placed {
             Err(error) if [Errno::ACCESS, Errno::PERM].map(StoreError::from).contains(&error) => {
-                beside::write_over(self, part, to, attributes).map(Placed::WrittenOver).map_err(|_| error)
+                let written = beside::write_over(self, part, to, attributes).map(Placed::WrittenOver);
+                // Where it cannot be written to either, the first reason is the one.
+                written.map_err(|own| if matches!(own, StoreError::Full(_) | StoreError::Emptied(_)) { own } else { error })
             }
             placed => placed,
         }
