@@ -32,7 +32,7 @@
 //! At any moment, process or machine:
 //! 1. A name has what it had before, or all of the new file: [`Stage::commit`] is atomic, and follows a [`Stage::sync`].
 //! 2. What is unfinished is in the stage only, under no name of a user's. The next run with the same job gets it with the journal ([`Store::stage`]); the engine hashes each range
-//!    again before it counts, so content that did not reach the disk, and records that did not, cost time and nothing else.
+//!    again before it counts, so content that did not reach the disk, and records that did not, cost time and nothing else. A range without a hash counts while the machine runs ([`Stage::boot`]).
 //! 3. Nothing outside the stage stays, but what its own notes let the next run remove.
 //!
 //! # What goes around it
@@ -194,6 +194,12 @@ pub trait Stage: Send + Sync {
 
     /// What tells its directory from others, where it has one: nothing is to be made in it by name.
     fn identity(&self) -> Option<Identity>;
+
+    /// What tells the run of the machine that keeps unsynced content from every other one, past and to come: while it lasts, what was written is there. None where
+    /// that cannot be told; then what was written without hashes is written again.
+    fn boot(&self) -> Option<Hash> {
+        None
+    }
 
     /// Whether this run has made nothing in it yet.
     fn is_unused(&self) -> bool;

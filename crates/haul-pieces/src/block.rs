@@ -29,6 +29,9 @@ const WHOLE: u32 = 1;
 /// BLAKE3 of something; zeros where hashing is off.
 pub type Hash = [u8; 32];
 
+/// Stands for a hash where hashing is off.
+pub const UNHASHED: Hash = [0; 32];
+
 /// A piece that was written: offset, length and hash.
 pub type Sent = (u64, u32, Hash);
 
@@ -120,7 +123,7 @@ impl PieceSum {
 
 /// The hash of a piece's content, or zeros where nothing is verified.
 pub fn hash(content: &[u8], verify: bool) -> Hash {
-    if verify { *blake3::hash(content).as_bytes() } else { [0; 32] }
+    if verify { *blake3::hash(content).as_bytes() } else { UNHASHED }
 }
 
 fn split_tail(bytes: &[u8], tail: usize) -> Result<(&[u8], &[u8]), MalformedBlock> {

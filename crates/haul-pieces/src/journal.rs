@@ -3,7 +3,8 @@
 //! An append-only file in the stage directory. A record is its length (u32, little endian), the first 8 bytes of the BLAKE3 of its body, and
 //! the body in postcard. It is written after the data that it speaks of, with no fsync between: a killed process leaves both in
 //! the page cache, and after a power failure the hashes in the journal tell which data did not reach the disk, for every
-//! range is read and hashed again before it counts. The first torn or damaged record ends the journal.
+//! range is read and hashed again before it counts; one that was not hashed counts while the machine runs that has written it. The first torn or damaged
+//! record ends the journal.
 
 use std::collections::HashMap;
 
@@ -49,7 +50,7 @@ pub enum Record {
         offset: u64,
         /// How much, in bytes.
         length: u32,
-        /// BLAKE3 of it; zeros where the copy was not verified.
+        /// BLAKE3 of it. Where the copy was not verified, what tells this run of the machine, or zeros where that cannot be told.
         hash: Hash,
     },
     /// A part file is complete, with its final metadata: it only needs its name, or has it already.
@@ -62,7 +63,7 @@ pub enum Record {
         source: Source,
         /// The part file.
         made: Made,
-        /// BLAKE3 of the content of a file of one piece; other files have [`Range`](Self::Range) records.
+        /// As in a range, of the content of a file of one piece; other files have [`Range`](Self::Range) records.
         hash: Option<Hash>,
     },
     /// One of the first names that the copy makes at the top: for people who find the stage.

@@ -59,6 +59,8 @@ pub(crate) struct State {
     pub(crate) unsynced: Vec<Given>,
     room: Option<u64>,
     operations: u64,
+    /// How often it has lost its power.
+    boots: u64,
     kill_after: Option<u64>,
     faults: Vec<Fault>,
     /// What happens first when the next of these is done.
@@ -190,6 +192,7 @@ impl Ram {
             (random % (bound as u64 + 1)) as usize
         };
         let mut state = lock(&self.0.state);
+        state.boots += 1;
         let keep = below(state.unsynced.len());
         let undone = state.unsynced.split_off(keep);
         state.unsynced.clear();
@@ -234,6 +237,10 @@ impl Ram {
     pub(crate) fn is_killed(&self) -> bool {
         let state = lock(&self.0.state);
         state.kill_after.is_some_and(|after| state.operations >= after)
+    }
+
+    pub(crate) fn boots(&self) -> u64 {
+        lock(&self.0.state).boots
     }
 
     pub(crate) fn find(&self, path: &[u8]) -> Result<Arc<Node>, StoreError> {

@@ -61,6 +61,10 @@ impl Stage for RamStage {
         None
     }
 
+    fn boot(&self) -> Option<Hash> {
+        Some(*blake3::hash(&self.ram.boots().to_le_bytes()).as_bytes())
+    }
+
     fn is_unused(&self) -> bool {
         lock(&self.kept.0).last_part < self.first_part
     }

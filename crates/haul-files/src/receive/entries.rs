@@ -10,7 +10,7 @@ use haul_units::{Bytes, Ranges};
 use super::Receiver;
 use super::commit::{Ready, hand_over};
 use super::incomplete::{End, Incomplete, Part, State};
-use super::stage::holds;
+use crate::block::Sent;
 use crate::journal::{Earlier, Source};
 use crate::locks::lock;
 use crate::observe::{Event, Observer};
@@ -375,19 +375,19 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             return Ok(Needs::All);
         }
         let (mut have, mut good) = (Ranges::default(), Vec::new());
-        let mut sorted: Vec<_> = earlier.ranges.iter().collect();
+        let mut sorted = earlier.ranges.clone();
         sorted.sort_unstable();
-        for (offset, length, hash) in sorted {
+        for range @ (offset, length, _) in sorted {
             self.session.check()?;
-            let fits = offset.checked_add(u64::from(*length)).is_some_and(|end| end <= file.size) && *length > 0;
+            let fits = offset.checked_add(u64::from(length)).is_some_and(|end| end <= file.size) && length > 0;
             if have.runs() + 1 >= MAX_RANGES {
                 break;
             }
             if fits
-                && self.is_range_good(&part, *offset, *length, hash, &mut buffer)
-                && have.insert_new(*offset..offset + u64::from(*length))
+                && stage.holds(&part, &range, self.options.verify.hashes(), &mut buffer)
+                && have.insert_new(offset..offset + u64::from(length))
             {
-                good.push((*offset, *length, *hash));
+                good.push(range);
             }
         }
         let kept = have.total();
@@ -408,16 +408,12 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
     }
 
     fn has_all(&self, part: &impl Content, earlier: &Earlier, hash: Option<&[u8; 32]>, size: u64, buffer: &mut Vec<u8>) -> bool {
+        let mut holds = |range: &Sent| self.tree.stage.holds(part, range, self.options.verify.hashes(), buffer);
         match hash {
             Some(_) if size == 0 => true,
-            Some(hash) => u32::try_from(size).is_ok_and(|size| self.is_range_good(part, 0, size, hash, buffer)),
-            None => earlier.ranges.iter().all(|(offset, length, hash)| self.is_range_good(part, *offset, *length, hash, buffer)),
+            Some(hash) => u32::try_from(size).is_ok_and(|size| holds(&(0, size, *hash))),
+            None => earlier.ranges.iter().all(holds),
         }
-    }
-
-    /// Ranges written without hashes count only where none are asked for.
-    fn is_range_good(&self, part: &impl Content, offset: u64, length: u32, hash: &[u8; 32], buffer: &mut Vec<u8>) -> bool {
-        if *hash == [0; 32] { !self.options.verify.hashes() } else { holds(part, offset, length, hash, buffer) }
     }
 }
 

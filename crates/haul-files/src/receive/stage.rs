@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use crate::block::Hash;
+use crate::block::{Hash, Sent, UNHASHED};
 use crate::journal::{Earlier, PathKey, Record, earlier};
 use crate::locks::lock;
 use crate::store::{self, Content, Stage as _, Store, StoreError};
@@ -18,12 +18,29 @@ pub(super) struct Stage<S: Store> {
     /// Part files that are open.
     open: Shelf<Part<S>>,
     earlier: Mutex<HashMap<PathKey, Earlier>>,
+    /// Stands in the journal for a hash that is not known.
+    unhashed: Hash,
 }
 
 impl<S: Store> Stage<S> {
     /// A stage, and the journal that was in it.
     pub(super) fn new((store, records): (S::Stage, Vec<Record>)) -> Self {
-        Self { store, open: Shelf::new(), earlier: Mutex::new(earlier(&records)) }
+        let unhashed = store.boot().unwrap_or(UNHASHED);
+        Self { store, open: Shelf::new(), earlier: Mutex::new(earlier(&records)), unhashed }
+    }
+
+    /// The hash that the journal is to have of a piece that came with this one.
+    pub(super) fn recorded(&self, hash: Hash) -> Hash {
+        if hash == UNHASHED { self.unhashed } else { hash }
+    }
+
+    /// Whether a part file has this range. One without a hash may have been lost with the machine that kept it, so it counts only while that runs, and only where no hashes are asked for.
+    pub(super) fn holds(&self, part: &impl Content, (offset, length, hash): &Sent, hashes: bool, buffer: &mut Vec<u8>) -> bool {
+        if *hash == UNHASHED || *hash == self.unhashed {
+            return *hash != UNHASHED && !hashes;
+        }
+        buffer.clear();
+        part.read_at(buffer, *offset, *length as usize) == Ok(*length as usize) && blake3::hash(buffer).as_bytes() == hash
     }
 
     /// Whether an earlier run left something.
@@ -61,10 +78,4 @@ impl<S: Store> Stage<S> {
         self.open.forget(part);
         self.store.discard(part);
     }
-}
-
-/// Reads a range of a part file and compares its hash.
-pub(super) fn holds(part: &impl Content, offset: u64, length: u32, hash: &Hash, buffer: &mut Vec<u8>) -> bool {
-    buffer.clear();
-    part.read_at(buffer, offset, length as usize) == Ok(length as usize) && blake3::hash(buffer).as_bytes() == hash
 }

@@ -170,7 +170,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         self.extend_part(file, &part)?;
         self.counts.bytes.fetch_add(content.len() as u64, Ordering::Relaxed);
         lock(&self.files).open.remove(&file.id);
-        let record = Record::Complete { part: number, path: file.key, source: file.source, made, hash: Some(hash) };
+        let record = Record::Complete { part: number, path: file.key, source: file.source, made, hash: Some(self.tree.stage.recorded(hash)) };
         let pieces = self.to_read_back([(0, content.len() as u32, hash)]);
         Ok(Some(Box::new((record, Ready::new(file, number, file.size, pieces)))))
     }
@@ -201,7 +201,8 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             return self.piece_failed(file, error.into());
         }
         if !file.stream {
-            let range = Record::Range { part: number, offset, length: piece.length, hash: piece.hash };
+            let hash = self.tree.stage.recorded(piece.hash);
+            let range = Record::Range { part: number, offset, length: piece.length, hash };
             if let Err(error) = self.tree.stage.store.append(&[range]) {
                 return self.unrecorded(file, error).map(|()| None);
             }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use haul_files::journal::Record;
 use haul_files::store::{Local, Stage as _, Store as _};
-use haul_files::{CopyError, Destination, Event, Observer, Options, PushJob, Stop};
+use haul_files::{CopyError, Destination, Event, Observer, Options, PushJob, Stop, Verify};
 use haul_ramstore::memory::Conditions;
 use haul_units::Bytes;
 use proptest::prelude::*;
@@ -247,6 +247,18 @@ fn damage_to_a_part_file_is_found_and_sent_again() {
     }
     fs::write(&part, bytes).unwrap();
     push_paths(&[&file], &p.to, Options::default(), shuffled(1)).clean();
+    assert_eq!(fs::read(p.to.join("file")).unwrap(), noise(20 << 20, 1));
+}
+
+#[test]
+fn without_hashes_a_copy_goes_on_while_the_machine_runs() {
+    let p = places();
+    let file = p.from.join("file");
+    write(&file, noise(20 << 20, 1));
+    let options = Options { verify: Verify::Off, ..Options::default() };
+    assert!(push_paths(&[&file], &p.to, options, breaking(15, 1)).client.is_err());
+    let report = push_paths(&[&file], &p.to, options, shuffled(1)).clean();
+    assert!(report.resumed > Bytes::mib(3), "{:?}", report.resumed);
     assert_eq!(fs::read(p.to.join("file")).unwrap(), noise(20 << 20, 1));
 }
 

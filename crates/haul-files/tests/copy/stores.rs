@@ -127,6 +127,30 @@ fn killed_after_any_operation_it_has_the_old_or_the_new_and_ends_complete() {
     assert!(kills > 30, "{kills}");
 }
 
+/// Without hashes nobody knows what reached the disk: it counts while the machine runs, and no longer.
+#[test]
+fn what_was_not_hashed_counts_until_the_power_is_lost() {
+    let from = source();
+    let options = Options { verify: Verify::Off, ..recursive() };
+    let mut resumed = Bytes::ZERO;
+    for after in (10..80).step_by(3) {
+        for loses_power in [false, true] {
+            let to = destination();
+            to.kill_after(after);
+            let _ = copy(&from, &to, options);
+            to.heal();
+            if loses_power {
+                to.lose_power(after);
+            }
+            let report = copy(&from, &to, options).clean();
+            assert_complete(&to, &format!("killed after {after}, power lost: {loses_power}"));
+            assert!(!loses_power || report.resumed == Bytes::ZERO, "{report:?}");
+            resumed += report.resumed;
+        }
+    }
+    assert!(resumed > Bytes::ZERO);
+}
+
 #[test]
 fn what_has_ended_well_survives_a_loss_of_power() {
     let from = source();

@@ -29,6 +29,11 @@ impl store::Stage for Stage {
         Some(self.identity)
     }
 
+    fn boot(&self) -> Option<Hash> {
+        let id = std::fs::read("/proc/sys/kernel/random/boot_id").ok()?;
+        Some(*blake3::hash(&id).as_bytes())
+    }
+
     fn is_unused(&self) -> bool {
         self.next_part.load(Ordering::Relaxed) == self.first_part
     }
