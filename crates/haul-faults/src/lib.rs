@@ -1,11 +1,13 @@
-//! What can go wrong: with one file ([`FileProblem`]: the others go on) or with the whole copy ([`CopyError`]); and what is only worth knowing ([`Note`]).
+//! What can go wrong: with one thing in a store ([`StoreError`]), with one file of a copy ([`FileProblem`]: the others go on) or with all of it ([`CopyError`]); and what is only
+//! worth knowing ([`Note`]).
 //!
-//! The former two are sorted by who is at fault. Problems and the reasons for stopping cross the network, so they are plain data.
+//! The former three are sorted by who is at fault. Problems and the reasons for stopping cross the network, so they are plain data.
 
 mod note;
 
 pub mod errno;
 mod path;
+mod store;
 
 use std::fmt;
 use std::io;
@@ -16,6 +18,7 @@ use serde::{Deserialize, Serialize};
 pub use errno::Errno;
 pub use note::{ChangedFile, MAX_NOTES, Note};
 pub use path::WirePath;
+pub use store::StoreError;
 
 /// Who or what is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -155,6 +158,11 @@ pub enum Stop {
 }
 
 impl Stop {
+    /// What has happened at the destination, and nothing more can be written there.
+    pub fn at_destination(path: WirePath, why: Why) -> Self {
+        if why.is_full() { Self::DestinationFull { path } } else { Self::Destination { path, why } }
+    }
+
     /// Who is at fault.
     pub fn fault(&self) -> Fault {
         match self {

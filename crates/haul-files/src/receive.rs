@@ -393,7 +393,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
 
     /// The stage or the destination as a whole failed.
     fn broken(&self, error: StoreError) -> CopyError {
-        stopped(self.tree.place.spelled.clone(), error.into())
+        CopyError::Stopped(Stop::at_destination(self.tree.place.spelled.clone(), error.into()))
     }
 
     /// A file failed here.
@@ -423,11 +423,6 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         self.counts.kept_bytes.fetch_sub(part.kept, Ordering::Relaxed);
         self.counts.resumed.fetch_sub(part.kept, Ordering::Relaxed);
     }
-}
-
-/// What ends the copy at the destination.
-fn stopped(path: WirePath, why: Why) -> CopyError {
-    CopyError::Stopped(if why.is_full() { Stop::DestinationFull { path } } else { Stop::Destination { path, why } })
 }
 
 impl Counts {

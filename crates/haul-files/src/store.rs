@@ -39,7 +39,6 @@
 //! Streams (standard input and output, devices) are no files of a store. Which interrupted copies a directory has, for their user to see and to discard
 //! ([`Local::interrupted_in`], [`Local::discard_in`]), is asked of local directories. The umask and the user whose owners and modes may be kept are those of this process.
 
-mod error;
 #[cfg(unix)]
 mod local;
 pub(crate) mod unwritten;
@@ -59,7 +58,7 @@ use crate::stamp::Stamp;
 use haul_faults::{Stop, Why, WirePath};
 use haul_xattrs::{Attribute, Failed, Keep, Outcome, Wanted};
 
-pub use error::StoreError;
+pub use haul_faults::StoreError;
 pub use haul_names::{Scheme, base_name, is_plain_name, is_reserved, stage_name};
 #[cfg(unix)]
 pub use local::Local;

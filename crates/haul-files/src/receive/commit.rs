@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver as Queue, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
-use super::{Receiver, stopped};
+use super::Receiver;
 use super::incomplete::Incomplete;
 use crate::block::Sent;
 use crate::clock::{self, timed};
@@ -18,7 +18,7 @@ use crate::protocol::{Message, PACES, Progress};
 use crate::report::Waits;
 use crate::store::{Attributes, Placed, Stage as _, Store, StoreError};
 use crate::transport::Transport;
-use haul_faults::{CopyError, Note, Why};
+use haul_faults::{CopyError, Note, Stop, Why};
 use haul_names::path_of;
 
 /// A group is full with this many files (a `syncfs` may wait for all other writers of the file system, so the fewer the better) ..
@@ -178,7 +178,7 @@ fn commit<T: Transport, S: Store>(
                 let (path, why) = (receiver.tree.display(ready.parent, &ready.name), Why::from(error));
                 if let StoreError::Emptied(_) = error {
                     // The part is all that there is here: it stays with the stage, and the next run writes it.
-                    return Err(stopped(path, why));
+                    return Err(CopyError::Stopped(Stop::at_destination(path, why)));
                 }
                 // Where only room is missing, the part waits for it.
                 if !why.is_full() || receiver.takes_what_fits {

@@ -170,7 +170,13 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         self.extend_part(file, &part)?;
         self.counts.bytes.fetch_add(content.len() as u64, Ordering::Relaxed);
         lock(&self.files).open.remove(&file.id);
-        let record = Record::Complete { part: number, path: file.key, source: file.source, made, hash: Some(self.tree.stage.recorded(hash)) };
+        let record = Record::Complete {
+            part: number,
+            path: file.key,
+            source: file.source,
+            made,
+            hash: Some(self.tree.stage.recorded(hash)),
+        };
         let pieces = self.to_read_back([(0, content.len() as u32, hash)]);
         Ok(Some(Box::new((record, Ready::new(file, number, file.size, pieces)))))
     }

@@ -1,6 +1,7 @@
 //! What can go wrong with one thing in a store.
 
-use haul_faults::{Errno, Why, errno::text};
+use crate::Why;
+use crate::errno::{Errno, text};
 
 /// Why an operation on one thing failed, by who or what is at fault. A number is that of the system's error nearest to it (`errno`), for the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
