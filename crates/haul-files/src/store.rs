@@ -127,6 +127,11 @@ pub trait Store: Send + Sync {
     /// Gives a directory owner, mode and time, once all is in it.
     fn finish_directory(&self, dir: &Self::Dir, attributes: &Attributes) -> Result<(), StoreError>;
 
+    /// Gives the file of this name and identity owner, mode and time, and says what it then is. A store that cannot keeps this.
+    fn finish_file(&self, dir: &Self::Dir, name: &[u8], _identity: Identity, _as: &Attributes) -> Result<Metadata, StoreError> {
+        self.stat(At::In(dir, name))
+    }
+
     /// Makes the stage of a job in its place, or takes over the one that an earlier run left, with its journal: the records up to the first damaged one, and none without `resume`.
     /// Waits a while for a run that ends at this moment, unless `cancel` says otherwise. No two copies have the same stage at once.
     fn stage(

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use haul_files::journal::Record;
-use haul_files::store::{At, Attributes, Identity, Listed, MadeDirectory, Metadata, Place, Space};
+use haul_files::store::{At, Attributes, Identity, Listed, MadeDirectory, Metadata, Part as _, Place, Space};
 use haul_files::{Ownership, Stop, Store, StoreError, WirePath};
 use haul_units::Cancel;
 
@@ -113,6 +113,21 @@ impl Store for Ram {
         self.begin(Operation::FinishDirectory)?;
         dir.0.apply(attributes, attributes.mode, self.tick());
         Ok(())
+    }
+
+    fn finish_file(
+        &self,
+        dir: &RamDir,
+        name: &[u8],
+        identity: Identity,
+        attributes: &Attributes,
+    ) -> Result<Metadata, StoreError> {
+        let file = RamFile { ram: self.clone(), node: dir.0.child(name)? };
+        if file.node.identity() == identity {
+            file.finish(attributes, Some(attributes.final_mode))
+        } else {
+            Err(StoreError::Replaced)
+        }
     }
 
     fn stage(

@@ -11,11 +11,11 @@ use super::Receiver;
 use super::commit::{Ready, hand_over};
 use super::incomplete::{End, Incomplete, Part, State};
 use crate::block::Sent;
-use crate::journal::{Earlier, Source};
+use crate::journal::{Earlier, Record, Source};
 use crate::locks::lock;
 use crate::observe::{Event, Observer};
 use crate::protocol::{Entry, Kind, MAX_RANGES, Message, Needs, Stamp, Want};
-use crate::store::{Content, FileKind, Metadata, Stage as _, Store};
+use crate::store::{Attributes, Content, FileKind, Metadata, Part as _, Stage as _, Store, StoreError};
 use crate::transport::Transport;
 use haul_faults::{CopyError, Errno, Note, Stop, Why};
 use haul_pieces::Taken;
@@ -258,7 +258,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             return Ok((Some(Arc::new(file)), Needs::All));
         }
         let earlier = self.tree.stage.take_earlier(&file.key).filter(|earlier| earlier.source == file.source);
-        if self.is_same(&file, existing.as_ref())? || is_made(existing.as_ref(), earlier.as_ref()) {
+        if self.is_same(&file, existing.as_ref())? || self.is_made(&file, existing.as_ref(), earlier.as_ref())? {
             self.extend_kept(&file)?;
             self.keep(&file);
             return nothing;
@@ -360,6 +360,8 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         if let Some((made, hash)) = &earlier.complete
             && *made == there.made()
             && self.has_all(&part, earlier, hash.as_ref(), file.size, &mut buffer)
+            && self
+                .has_what_it_keeps(file, &there, earlier, || part.finish(&file.attributes, Some(file.attributes.final_mode)))?
         {
             self.extend_part(file, &part)?;
             self.keep(file);
@@ -407,6 +409,47 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         Ok(Needs::Ranges(missing))
     }
 
+    /// Whether an earlier run of this copy has put this file there.
+    fn is_made(&self, file: &Incomplete, there: Option<&Metadata>, earlier: Option<&Earlier>) -> Result<bool, CopyError> {
+        let (Some(there), Some(earlier)) = (there.filter(|there| there.kind == FileKind::File), earlier) else {
+            return Ok(false);
+        };
+        if earlier.complete.as_ref().is_none_or(|(made, _)| *made != there.made()) {
+            return Ok(false);
+        }
+        self.has_what_it_keeps(file, there, earlier, || {
+            let dir = self.tree.dirs.open(file.parent)?;
+            self.tree.dirs.store().finish_file(&dir, &file.name, there.identity, &file.attributes)
+        })
+    }
+
+    /// Gives a file that an earlier run has made what that run was not asked to keep. False where that cannot be: then it is copied again.
+    fn has_what_it_keeps(
+        &self,
+        file: &Incomplete,
+        there: &Metadata,
+        earlier: &Earlier,
+        finish: impl FnOnce() -> Result<Metadata, StoreError>,
+    ) -> Result<bool, CopyError> {
+        let Attributes { final_mode, mtime, owner, .. } = file.attributes;
+        let as_it_was = mtime.is_none_or(|mtime| mtime == there.mtime)
+            && (final_mode == there.mode || !self.options.keeps_modes())
+            && owner.is_none_or(|owner| owner == (there.uid, there.gid));
+        if as_it_was {
+            return Ok(true);
+        }
+        let there = match finish() {
+            Ok(there) => there,
+            // Another's file, which was written over: copied again it would be no other.
+            Err(error) => return Ok(error == Errno::PERM.into()),
+        };
+        // By its new time the next run knows it.
+        let hash = earlier.complete.as_ref().and_then(|(_, hash)| *hash);
+        let record = Record::Complete { part: earlier.part, path: file.key, source: file.source, made: there.made(), hash };
+        self.tree.stage.store.append(&[record]).map_err(|error| self.broken(error))?;
+        Ok(true)
+    }
+
     fn has_all(&self, part: &impl Content, earlier: &Earlier, hash: Option<&[u8; 32]>, size: u64, buffer: &mut Vec<u8>) -> bool {
         let mut holds = |range: &Sent| self.tree.stage.holds(part, range, self.options.verify.hashes(), buffer);
         match hash {
@@ -415,13 +458,6 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             None => earlier.ranges.iter().all(holds),
         }
     }
-}
-
-/// Whether an earlier run of this copy has put this file there.
-fn is_made(existing: Option<&Metadata>, earlier: Option<&Earlier>) -> bool {
-    let Some(there) = existing.filter(|there| there.kind == FileKind::File) else { return false };
-    let made = earlier.and_then(|earlier| earlier.complete.as_ref());
-    made.is_some_and(|(made, _)| *made == there.made())
 }
 
 /// Whether the destination has a newer file of this name.

@@ -29,7 +29,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use self::at::{make_directory, open_to_read};
-use super::{At, Attributes, Identity, Interrupted, Listed, MadeDirectory, Metadata, Place, Space, Store, StoreError};
+use super::{At, Attributes, Identity, Interrupted, Listed, MadeDirectory, Metadata, Part as _, Place, Space, Store, StoreError};
 use crate::job::Access;
 use crate::journal::Record;
 use crate::locks::lock;
@@ -174,6 +174,20 @@ impl Store for Local {
 
     fn finish_directory(&self, dir: &OwnedFd, attributes: &Attributes) -> Result<(), StoreError> {
         Ok(content::apply(&open_to_read(dir)?, attributes, attributes.mode)?)
+    }
+
+    fn finish_file(
+        &self,
+        dir: &OwnedFd,
+        name: &[u8],
+        identity: Identity,
+        attributes: &Attributes,
+    ) -> Result<Metadata, StoreError> {
+        let file = self.open(At::In(dir, name))?;
+        if meta::identity(&rustix::fs::fstat(&file)?) != identity {
+            return Err(StoreError::Replaced);
+        }
+        file.finish(attributes, Some(attributes.final_mode))
     }
 
     fn stage(&self, place: &Place<OwnedFd>, job: &[u8; 32], resume: bool, cancel: &Cancel) -> Result<(Stage, Vec<Record>), Stop> {

@@ -1,10 +1,12 @@
 //! Copies that break off, and the next run of the same command.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
 use haul_files::journal::Record;
+use haul_files::protocol::{Entry, Message, ROOT, Request};
 use haul_files::store::{Local, Stage as _, Store as _};
 use haul_files::{CopyError, Destination, Event, Observer, Options, PushJob, Stop, Verify};
 use haul_ramstore::memory::Conditions;
@@ -12,6 +14,7 @@ use haul_units::Bytes;
 use proptest::prelude::*;
 
 use crate::fixture::*;
+use crate::hostile::{file, piece, push_request, pusher_asking};
 
 fn tree(root: &Path) {
     write(root.join("large"), noise(12 << 20, 1));
@@ -248,6 +251,37 @@ fn damage_to_a_part_file_is_found_and_sent_again() {
     fs::write(&part, bytes).unwrap();
     push_paths(&[&file], &p.to, Options::default(), shuffled(1)).clean();
     assert_eq!(fs::read(p.to.join("file")).unwrap(), noise(20 << 20, 1));
+}
+
+#[test]
+fn what_is_in_place_gets_what_the_next_run_is_to_keep() {
+    let p = places();
+    let small = p.to.join("small");
+    let entry = || Entry { mode: 0o666, ..file(1, ROOT, b"small", 3) };
+    let entries = || Message::Entries(vec![entry(), file(2, ROOT, b"large", 3 << 20)]);
+    let request = Request { options: recursive(), ..push_request(&p.to, false) };
+    let (first, _) = pusher_asking(request, |peer| {
+        peer.say(&entries());
+        peer.block(&[piece(1, 0, b"abc", true)], b"abc");
+        peer.block(&[piece(2, 0, b"abc", false)], b"abc");
+        wait_until(|| small.exists());
+        peer.link.transport.kill();
+    });
+    assert!(first.is_err());
+    let seen =
+        || fs::metadata(&small).map(|there| (there.mode() & 0o7777, there.mtime(), there.mtime_nsec(), there.ino())).unwrap();
+    let before = seen();
+    assert!(before.0 != 0o666 && before.1 > 1, "{before:?}");
+    // Twice: what it has got is what the run after that knows it by.
+    for _ in 0..2 {
+        let (again, said) = pusher_asking(push_request(&p.to, false), |peer| {
+            peer.say(&entries());
+            while !matches!(peer.hear(), Message::Wants(_)) {}
+            peer.link.transport.kill();
+        });
+        assert!(again.is_err() && !said.iter().any(|said| matches!(said, Message::Problem(_))));
+        assert_eq!(seen(), (0o666, 1, 2, before.3));
+    }
 }
 
 #[test]

@@ -127,6 +127,33 @@ fn killed_after_any_operation_it_has_the_old_or_the_new_and_ends_complete() {
     assert!(kills > 30, "{kills}");
 }
 
+/// A run that keeps more than the one before gives it to files that are in place, and to parts that are whole.
+#[test]
+fn a_run_that_keeps_more_gives_it_to_what_is_there_and_sends_nothing_again() {
+    let from = source();
+    let seen = |ram: &Ram, path: &str| ram.peek(path).map(|there| (there.mode, there.mtime));
+    let (mut placed, mut parts) = (0, 0);
+    for after in 10.. {
+        let to = Ram::new();
+        to.kill_after(after);
+        let _ = copy(&from, &to, recursive());
+        if to.stages() == 0 {
+            break;
+        }
+        let before: Vec<_> = FILES.iter().map(|(path, _)| to.peek(path).map(|there| there.identity)).collect();
+        parts += to.parts();
+        to.heal();
+        copy(&from, &to, preserving()).clean();
+        for ((path, _), identity) in FILES.iter().zip(before) {
+            assert_eq!(seen(&to, path), seen(&from, path), "{path}, killed after {after}");
+            assert!(identity.is_none_or(|identity| identity == to.peek(path).unwrap().identity), "{path} was copied again");
+            placed += usize::from(identity.is_some());
+        }
+        assert_complete(&to, &format!("killed after {after}"));
+    }
+    assert!(placed > 0 && parts > 0, "{placed} {parts}");
+}
+
 /// Without hashes nobody knows what reached the disk: it counts while the machine runs, and no longer.
 #[test]
 fn what_was_not_hashed_counts_until_the_power_is_lost() {
