@@ -207,8 +207,7 @@ pub(crate) fn receive<T: Transport, S: Store>(
         let _ = receiver.tree.stage.store.remove();
     }
     let finished = sent.and_then(|waits| Ok((receiver.finish()?, waits)));
-    // Directories that were made writable do not stay so: the next run makes them so again.
-    let (finished, sender_waits) = finished.inspect_err(|_| drop(receiver.tree.finish_directories(false)))?;
+    let (finished, sender_waits) = finished.inspect_err(|_| receiver.tree.close_directories())?;
     conclude(session, &finished, sender_waits, options)
 }
 

@@ -29,13 +29,15 @@ pub(super) struct DirInfo {
     /// Made by this run: nothing was in it.
     pub(super) created: bool,
     pub(super) usable: bool,
+    /// Its mode lets this user do more than it will.
+    pub(super) opened: bool,
     pub(super) finish: Finish,
 }
 
 impl DirInfo {
     /// One that failed, or is not to be.
     pub(super) const UNUSABLE: Self =
-        Self { created: false, usable: false, finish: Finish { mode: None, mtime: None, owner: None } };
+        Self { created: false, usable: false, opened: false, finish: Finish { mode: None, mtime: None, owner: None } };
 }
 
 /// What a directory gets once all is in it.
@@ -69,6 +71,7 @@ const USABLE: u8 = 2;
 const MODE: u8 = 4;
 const MTIME: u8 = 8;
 const OWNER: u8 = 16;
+const OPENED: u8 = 32;
 
 #[derive(Clone, Copy)]
 struct Link {
@@ -196,10 +199,11 @@ impl Links {
 }
 
 impl Packed {
-    fn new(id: u64, DirInfo { created, usable, finish: Finish { mode, mtime, owner } }: DirInfo) -> Self {
+    fn new(id: u64, DirInfo { created, usable, opened, finish: Finish { mode, mtime, owner } }: DirInfo) -> Self {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         let flags = flag(created, CREATED)
             | flag(usable, USABLE)
+            | flag(opened, OPENED)
             | flag(mode.is_some(), MODE)
             | flag(mtime.is_some(), MTIME)
             | flag(owner.is_some(), OWNER);
@@ -215,7 +219,7 @@ impl Packed {
             mtime: has(MTIME).then_some(Stamp { secs: self.secs, nanos: self.nanos }),
             owner: has(OWNER).then_some((self.uid, self.gid)),
         };
-        DirInfo { created: has(CREATED), usable: has(USABLE), finish }
+        DirInfo { created: has(CREATED), usable: has(USABLE), opened: has(OPENED), finish }
     }
 }
 
@@ -228,11 +232,12 @@ mod tests {
         let mut remembered = Remembered::default();
         let stamp = Stamp { secs: -7, nanos: 999_999_999 };
         let infos = [
-            DirInfo { created: true, usable: true, finish: Finish::default() },
-            DirInfo { created: false, usable: false, finish: Finish { mode: Some(0o7777), ..Finish::default() } },
+            DirInfo { created: true, usable: true, opened: true, finish: Finish::default() },
+            DirInfo { created: false, usable: false, opened: false, finish: Finish { mode: Some(0o7777), ..Finish::default() } },
             DirInfo {
                 created: false,
                 usable: true,
+                opened: false,
                 finish: Finish { mode: Some(0), mtime: Some(stamp), owner: Some((u32::MAX, 0)) },
             },
         ];
@@ -269,7 +274,7 @@ mod tests {
         let count = 10_000;
         type Add = fn(&mut Remembered, u64);
         let ways: [Add; 4] = [
-            |all, id| all.directory(id, DirInfo { created: true, usable: true, finish: Finish::default() }),
+            |all, id| all.directory(id, DirInfo { created: true, usable: true, opened: false, finish: Finish::default() }),
             |all, id| all.link((id, b"12345678"), Stamp::default(), id),
             |all, id| all.named(id, id, b"12345678"),
             |all, id| all.replaced(id, id + 1),

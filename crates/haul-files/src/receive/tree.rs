@@ -62,7 +62,7 @@ impl<'a, S: Store> Tree<'a, S> {
         let dirs = Dirs::new(store);
         dirs.pin(ROOT, ROOT, &place.display().0, place.root.clone());
         let mut state = State::default();
-        state.remembered.directory(ROOT, DirInfo { created: false, usable: true, finish: Finish::default() });
+        state.remembered.directory(ROOT, DirInfo { created: false, usable: true, opened: false, finish: Finish::default() });
         let (euid, egid) = crate::process::user();
         let share = place.confined.then(|| CLIENTS.enter());
         Self { place, options, stage, dirs, expected, umask: umask(), euid, egid, share, state: Mutex::new(state) }
@@ -234,7 +234,7 @@ impl<'a, S: Store> Tree<'a, S> {
         }
         if name.is_empty() {
             self.dirs.pin(entry.id, ROOT, b"", self.place.root.clone());
-            return Ok(DirInfo { created: false, usable: true, finish });
+            return Ok(DirInfo { created: false, usable: true, opened: false, finish });
         }
         let parent = self.dirs.open(entry.parent)?;
         let first = wanted & 0o777 | 0o700;
@@ -247,13 +247,14 @@ impl<'a, S: Store> Tree<'a, S> {
             return Err(Why::Reserved);
         }
         // Left read-only, perhaps by an earlier run of this copy: opened up until the end.
-        if !created && self.may_open_up(&there) {
+        let opens = !created && self.may_open_up(&there);
+        if opens {
             finish.mode = finish.mode.or(Some(there.mode));
             self.dirs.store().set_mode(&made.dir, there.mode | 0o700)?;
         }
         self.dirs.add_open(entry.id, entry.parent, name, made.dir, there.identity);
         self.touched(entry.parent);
-        Ok(DirInfo { created, usable: true, finish })
+        Ok(DirInfo { created, usable: true, opened: opens || wanted != first, finish })
     }
 
     /// Whether a directory cannot be written to and its mode is this user's to change.
@@ -372,6 +373,15 @@ impl<'a, S: Store> Tree<'a, S> {
     /// Gives a finished part file its name.
     pub(super) fn commit(&self, part: u64, parent: u64, name: &[u8], attributes: &Attributes) -> Result<Placed, StoreError> {
         self.at(parent, name, |to| self.stage.store.commit(part, to, attributes))
+    }
+
+    /// Of a copy that ends early: directories that could be written to for its time only get the modes that they are to have. The next run opens them again.
+    pub(super) fn close_directories(&self) {
+        for (id, info) in lock(&self.state).remembered.directories().filter(|(_, info)| info.opened) {
+            if let (Some(mode), Ok(dir)) = (info.finish.mode, self.dirs.open(id)) {
+                let _ = self.dirs.store().set_mode(&dir, mode);
+            }
+        }
     }
 
     /// Modes, owners and times of directories, the deepest first. Gives those that failed.
