@@ -6,10 +6,12 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use haul_files::protocol::{Message, Needs, ROOT, Request, Want};
 use haul_files::{CopyError, Note, Options, Stop};
 use haul_ramstore::memory::Conditions;
 
 use crate::fixture::*;
+use crate::hostile::{file, piece, push_request, pusher_asking};
 
 #[test]
 fn what_root_replaces_stays_its_owner_s() {
@@ -107,6 +109,46 @@ fn a_file_that_is_written_over_stays_where_there_is_no_room() {
     as_nobody("over_what_is_too_short", base);
     assert_eq!(fs::read(p.to.join("file")).unwrap(), noise(3 << 20, 1));
     assert_eq!(fs::read_dir(base.join("tmp")).unwrap().count(), 0);
+}
+
+/// Not a test by itself: what [`what_was_written_over_and_is_another_s_is_not_copied_again_for_its_mode`] runs as a user that is not root.
+#[test]
+fn over_and_again() {
+    let Ok(places) = std::env::var("HAUL_TEST_OVER") else { return };
+    let small = Path::new(&places).join("to/file");
+    let request = |options| Request { options, ..push_request(&small, false) };
+    let entries = || Message::Entries(vec![file(1, ROOT, b"file", 3)]);
+    let (first, _) = pusher_asking(request(Options::default()), |peer| {
+        peer.say(&entries());
+        peer.block(&[piece(1, 0, b"abc", true)], b"abc");
+        wait_until(|| fs::read(&small).unwrap() == b"abc");
+        peer.link.transport.kill();
+    });
+    assert!(first.is_err());
+    let mut wants = None;
+    let (again, _) = pusher_asking(request(preserving()), |peer| {
+        peer.say(&entries());
+        wants = std::iter::from_fn(|| Some(peer.hear())).find(|said| matches!(said, Message::Wants(_)));
+        peer.link.transport.kill();
+    });
+    assert!(again.is_err());
+    assert_eq!(wants, Some(Message::Wants(vec![Want { id: 1, needs: Needs::Nothing }])));
+}
+
+#[test]
+fn what_was_written_over_and_is_another_s_is_not_copied_again_for_its_mode() {
+    if !is_root() {
+        return skip::skip("this test needs root, to be another user");
+    }
+    let p = places();
+    let base = p.from.parent().unwrap();
+    write(p.to.join("file"), "old");
+    fs::create_dir(base.join("tmp")).unwrap();
+    for (path, mode) in [("to/file", 0o666), ("tmp", 0o1777), ("", 0o755)] {
+        fs::set_permissions(base.join(path), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    as_nobody("over_and_again", base);
+    assert_eq!(fs::metadata(p.to.join("file")).unwrap().mode() & 0o7777, 0o666);
 }
 
 /// Not a test by itself: what [`directories_that_were_opened_up_are_closed_again_when_a_copy_breaks_off`] runs as a user that is not root.
