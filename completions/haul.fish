@@ -623,7 +623,7 @@ complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcomman
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from trust" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l name -d 'Whose key it is' -r
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l root -d 'Name of a root of the daemon that copies may use; may be given several times; without it all' -r
-complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l only -d 'Services that may be used: cp, perf (the daemon\'s), proxy, pipe' -r
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l only -d 'Services that may be used: cp, perf and relay (the daemon\'s), proxy, pipe' -r
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l proxy -d 'Target that `haul proxy serve` may connect to; may be given several times; without it all that it allows' -r
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l from -d 'Network or address that the holder must come from; may be given several times' -r
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l max-rate -d 'The rate of each connection; a bare number is in Kbit/s' -r
