@@ -69,7 +69,6 @@ impl Path {
         self.bandwidth = Bandwidth::remembered(learned.bandwidth.as_bps() as f64);
         self.base_delay = BaseDelay::remembered(now, learned.min_rtt);
         self.loss = BaseLoss::remembered(learned.base_loss);
-        self.epoch = Epoch::new(now);
     }
 
     /// What is known; nothing before the first round trip.

@@ -11,15 +11,16 @@ use crate::lfn::measure::{Path, Queue, behind_bucket};
 impl Quick {
     /// RFC 9959, Unvalidated Phase: at most half of what was saved. All of it where the trains were as much as the path holds: so much has come through in a round trip, which
     /// is what the half is to find out.
-    fn first_bps(&self, target_bps: f64) -> f64 {
-        if self.trains_bps >= target_bps { target_bps } else { target_bps * JUMP }
+    fn first_bps(&self, path: &Path, target_bps: f64) -> f64 {
+        let goal_bps = if self.trains_bps >= target_bps { target_bps } else { target_bps * JUMP };
+        self.within_reach(path, goal_bps, self.trains_bps)
     }
 
     /// From what has been measured to what is sent.
     pub(super) fn jump(&mut self, ack: &AckSample, path: &Path, target_bps: f64) -> Verdict {
         let sent = if self.scout.is_some() { self.train() * TRAINS as u64 } else { self.scout() };
         self.trains_bps = BitRate::of(sent, path.min_rtt()).as_bps() as f64;
-        self.stage = Stage::Jump(Leg::new(ack, self.within_reach(path, self.first_bps(target_bps), self.trains_bps)));
+        self.stage = Stage::Jump(Leg::new(ack, self.first_bps(path, target_bps)));
         self.jumped_at = ack.now;
         Verdict::Continue
     }
@@ -43,8 +44,7 @@ impl Quick {
                 return self.retreat(path, leg);
             }
             // Trains that came later correct the first one.
-            let first_bps = self.first_bps(target_bps);
-            let goal_bps = if leg.before.is_some() { leg.goal_bps } else { self.within_reach(path, first_bps, self.trains_bps) };
+            let goal_bps = if leg.before.is_some() { leg.goal_bps } else { self.first_bps(path, target_bps) };
             self.stage = Stage::Jump(Leg { goal_bps, rate_bps: goal_bps, ..leg });
             return Verdict::Continue;
         }
