@@ -53,6 +53,12 @@ fn as_nobody(test: &str, base: &Path) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+fn give_modes(base: &Path, modes: &[(&str, u32)]) {
+    for (path, mode) in modes {
+        fs::set_permissions(base.join(path), fs::Permissions::from_mode(*mode)).unwrap();
+    }
+}
+
 /// Not a test by itself: what [`a_directory_that_may_only_be_written_to_takes_a_copy`] runs as a user that is not root.
 #[test]
 fn into_a_drop_box() {
@@ -103,9 +109,7 @@ fn a_file_that_is_written_over_stays_where_there_is_no_room() {
     write(p.to.join("file"), noise(1 << 20, 3));
     write(p.to.join("full"), noise(2 << 20, 4));
     fs::create_dir(base.join("tmp")).unwrap();
-    for (path, mode) in [("to/file", 0o666), ("to/full", 0o666), ("tmp", 0o1777), ("", 0o755)] {
-        fs::set_permissions(base.join(path), fs::Permissions::from_mode(mode)).unwrap();
-    }
+    give_modes(base, &[("to/file", 0o666), ("to/full", 0o666), ("tmp", 0o1777), ("", 0o755)]);
     as_nobody("over_what_is_too_short", base);
     assert_eq!(fs::read(p.to.join("file")).unwrap(), noise(3 << 20, 1));
     assert_eq!(fs::read_dir(base.join("tmp")).unwrap().count(), 0);
@@ -144,9 +148,7 @@ fn what_was_written_over_and_is_another_s_is_not_copied_again_for_its_mode() {
     let base = p.from.parent().unwrap();
     write(p.to.join("file"), "old");
     fs::create_dir(base.join("tmp")).unwrap();
-    for (path, mode) in [("to/file", 0o666), ("tmp", 0o1777), ("", 0o755)] {
-        fs::set_permissions(base.join(path), fs::Permissions::from_mode(mode)).unwrap();
-    }
+    give_modes(base, &[("to/file", 0o666), ("tmp", 0o1777), ("", 0o755)]);
     as_nobody("over_and_again", base);
     assert_eq!(fs::metadata(p.to.join("file")).unwrap().mode() & 0o7777, 0o666);
 }
@@ -180,9 +182,7 @@ fn directories_that_were_opened_up_are_closed_again_when_a_copy_breaks_off() {
     for path in ["to", "to/tree", "to/tree/there", "from/tree/made"] {
         chown(base.join(path), Some(NOBODY), None).unwrap();
     }
-    for (path, mode) in [("from/tree/made", 0o555), ("to/tree/there", 0o555), ("", 0o755)] {
-        fs::set_permissions(base.join(path), fs::Permissions::from_mode(mode)).unwrap();
-    }
+    give_modes(base, &[("from/tree/made", 0o555), ("to/tree/there", 0o555), ("", 0o755)]);
     as_nobody("into_what_was_opened_up", base);
     assert_same_content(&p.from.join("tree"), &p.to.join("tree"));
     assert_nothing_left(&p.to);
