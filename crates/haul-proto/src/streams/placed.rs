@@ -33,11 +33,12 @@ impl PlacedHalf {
 
     /// New bytes have been stored.
     pub fn note(&mut self, new: u64) -> Result<(), StreamViolation> {
-        self.received += new;
-        match self.total {
-            Some(total) if self.received > total => Err(StreamViolation::FinalSize(self.id)),
-            _ => Ok(()),
+        let received = self.received + new;
+        if self.total.is_some_and(|total| received > total) {
+            return Err(StreamViolation::FinalSize(self.id));
         }
+        self.received = received;
+        Ok(())
     }
 
     /// The peer has written, and sent, `total` bytes in all; those that are not here yet use at most `room` of credit. Returns the credit that those which will not be taken use.
@@ -103,5 +104,20 @@ impl PlacedHalf {
     /// The application is done with all that came.
     pub fn is_drained(&self) -> bool {
         self.given_up || self.counted == self.received
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::streams::sink::tests::Nothing;
+
+    #[test]
+    fn bytes_behind_the_end_do_not_count() {
+        let mut half = PlacedHalf::new(StreamId(0), Box::new(Nothing));
+        assert_eq!(half.note(4), Ok(()));
+        assert_eq!(half.on_fin(10, 6), Ok(0));
+        assert_eq!(half.note(7), Err(StreamViolation::FinalSize(StreamId(0))));
+        assert_eq!(half.give_up(0), 6);
     }
 }

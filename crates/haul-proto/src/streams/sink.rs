@@ -58,3 +58,31 @@ impl fmt::Debug for SinkFactory {
         f.write_str("SinkFactory")
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::Sink;
+
+    /// Takes nothing.
+    pub struct Nothing;
+
+    impl Sink for Nothing {
+        fn slot(&mut self, _offset: u64, _len: usize) -> Option<&mut [u8]> {
+            None
+        }
+
+        fn commit(&mut self, _offset: u64, _len: usize, _end: bool) {}
+
+        fn deliver(&mut self, _offset: u64, _bytes: &[u8], _end: bool) -> usize {
+            0
+        }
+
+        fn finish(&mut self, _total: u64) {}
+
+        fn reset(&mut self, _code: u64) {}
+
+        fn consumed(&self) -> u64 {
+            0
+        }
+    }
+}

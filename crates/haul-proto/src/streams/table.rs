@@ -362,7 +362,7 @@ impl Streams {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sink::Sink;
+    use super::super::sink::tests::Nothing;
     use super::*;
 
     fn pair() -> Streams {
@@ -452,28 +452,5 @@ mod tests {
             assert_eq!(streams.reap(id(index)).is_some(), index % 2 == 1, "worth a frame");
         }
         assert!(streams.count() == 0 && streams.on_peer_use(id(4), |_| ()).is_ok());
-    }
-
-    /// Takes nothing.
-    struct Nothing;
-
-    impl Sink for Nothing {
-        fn slot(&mut self, _offset: u64, _len: usize) -> Option<&mut [u8]> {
-            None
-        }
-
-        fn commit(&mut self, _offset: u64, _len: usize, _end: bool) {}
-
-        fn deliver(&mut self, _offset: u64, _bytes: &[u8], _end: bool) -> usize {
-            0
-        }
-
-        fn finish(&mut self, _total: u64) {}
-
-        fn reset(&mut self, _code: u64) {}
-
-        fn consumed(&self) -> u64 {
-            0
-        }
     }
 }
