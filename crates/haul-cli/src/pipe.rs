@@ -69,7 +69,7 @@ fn listen(args: &PipeArgs, port: u16) -> Result<Exit, Failure> {
         output::print_line(&format!("listening on UDP port {port}; on the other host: haul pipe --key {key} THIS_HOST {port}"));
     }
     let mut served = 0;
-    while let Some(session) = listener.next(interrupt::cancel()) {
+    while let Some(session) = listener.next(interrupt::cancel())? {
         served += 1;
         match serve(args, session) {
             Ok(()) if args.keep => {}
@@ -84,7 +84,7 @@ fn listen(args: &PipeArgs, port: u16) -> Result<Exit, Failure> {
 fn serve(args: &PipeArgs, mut session: Session) -> Result<(), Failure> {
     let outcome = session.carry(standard(!args.detach)?, interrupt::cancel())?;
     tell(args, &outcome);
-    session.part();
+    session.part(interrupt::cancel());
     Ok(())
 }
 

@@ -162,14 +162,23 @@ fn hand_over() -> Failure {
     if words.peek().is_some_and(|word| word == "rsh") {
         words.next();
     }
+    let definition = definition::<RshArgs>();
+    let takes_the_next = |long: &str| {
+        definition.get_arguments().any(|argument| {
+            argument.get_long() == Some(long) && argument.get_action().takes_values() && !argument.is_require_equals_set()
+        })
+    };
     let mut program = other_ssh().unwrap_or_else(|| "ssh".into());
     let mut rest = Vec::new();
     while let Some(word) = words.next() {
         match word.to_str() {
             Some("--ssh") => program = words.next().unwrap_or_default(),
-            Some("--mode" | "--udp-port" | "--dead-after" | "--remote-haul" | "--state") => drop(words.next()),
             Some(long) if long.starts_with("--ssh=") => program = long.trim_start_matches("--ssh=").into(),
-            Some(long) if long.starts_with("--") && long != "--" => {}
+            Some(long) if long.starts_with("--") && long != "--" => {
+                if takes_the_next(long.trim_start_matches("--")) {
+                    words.next();
+                }
+            }
             _ => rest.push(word),
         }
     }

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -64,6 +64,7 @@ pub struct Relaying {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Holder {
     key: Option<Fingerprint>,
+    /// Its address, or the network that it has to itself.
     address: IpAddr,
 }
 
@@ -129,7 +130,7 @@ impl Relaying {
 
     fn take(&self, connection: &Connection) -> Result<(Held<'_>, Allocation), Refusal> {
         let refuse = |error: &str| Refusal { error: error.into(), hint: Some("try again later".into()) };
-        let address = connection.remote_addr().ip().to_canonical();
+        let address = counted_as(connection.remote_addr().ip());
         let holder = Holder { key: connection.peer_key().map(|key| key.fingerprint()), address };
         let most = (self.settings.pairs / PART).max(1);
         let mut holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
@@ -138,7 +139,7 @@ impl Relaying {
             return Err(refuse(&format!("this relay has no more than {most} pairs for one key")));
         }
         if count(&|other| other.address == address) >= most {
-            return Err(refuse(&format!("this relay has no more than {most} pairs for one address")));
+            return Err(refuse(&format!("this relay has no more than {most} pairs for one address or network")));
         }
         let random = random::<RANDOM_BYTES>().map_err(|_| refuse("this relay has no randomness"))?;
         let made = self.core().allocate(self.now(), &random).map_err(|full| refuse(&full.to_string()))?;
@@ -265,9 +266,24 @@ fn random<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
     Ok(bytes)
 }
 
+/// Whoever has a network of IPv6, 56 bits as a rule, has as many addresses as it likes: they count as one.
+fn counted_as(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() >> 72 << 72)),
+        ip => ip,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_of_one_network_count_as_one() {
+        let same = |a: &str, b: &str| counted_as(a.parse().expect("an address")) == counted_as(b.parse().expect("an address"));
+        assert!(same("2001:db8:0:100::1", "2001:db8:0:1ff:9::2") && !same("2001:db8:0:100::1", "2001:db8:0:200::1"));
+        assert!(same("::ffff:192.0.2.1", "192.0.2.1") && !same("192.0.2.1", "192.0.2.2"));
+    }
 
     #[test]
     fn messages_are_found_at_the_end_of_a_train() {

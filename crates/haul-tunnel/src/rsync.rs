@@ -96,18 +96,23 @@ fn quoted(word: &OsStr) -> Vec<u8> {
 /// `-e` and `--rsh` take the remote shell in the next word; in a bundle, `-ave`, too.
 fn is_shell_option(argument: &OsStr) -> bool {
     let bytes = argument.as_bytes();
-    let bundle = bytes.starts_with(b"-") && !bytes.starts_with(b"--") && !bytes.starts_with(b"-e") && bytes.ends_with(b"e");
-    // Letters that take a value end the bundle before its last letter.
-    let takes_value = |b: &u8| b"BTfM@".contains(b);
-    bytes == b"-e" || bytes == b"--rsh" || shell_in(argument).is_some() || bundle && !bytes.iter().any(takes_value)
+    bytes == b"--rsh" || bytes.starts_with(b"--rsh=") || shell_at(bytes).is_some()
 }
 
-/// The remote shell in the same word: `--rsh=ssh`, `-essh`.
+/// The remote shell in the same word: `--rsh=ssh`, `-essh`, `-avessh`.
 fn shell_in(argument: &OsStr) -> Option<(&OsStr, &OsStr)> {
     let bytes = argument.as_bytes();
-    let at = ["--rsh=", "-e"].iter().find(|prefix| bytes.starts_with(prefix.as_bytes()) && bytes.len() > prefix.len())?.len();
-    let (prefix, shell) = bytes.split_at_checked(at)?;
+    let long = b"--rsh=";
+    let at = if bytes.starts_with(long) { long.len() } else { shell_at(bytes)? };
+    let (prefix, shell) = bytes.split_at_checked(at).filter(|(_, shell)| !shell.is_empty())?;
     Some((OsStr::from_bytes(prefix), OsStr::from_bytes(shell)))
+}
+
+/// Where the value of `-e` begins in a bundle of letters, which is its end if the next word is the value. A letter before it that takes a value takes it along.
+fn shell_at(bytes: &[u8]) -> Option<usize> {
+    let letters = bytes.strip_prefix(b"-").filter(|letters| !letters.starts_with(b"-"))?;
+    let at = letters.iter().position(|letter| b"eBTfM@".contains(letter))?;
+    (letters.get(at) == Some(&b'e')).then_some(at + 2)
 }
 
 /// `ssh ...` becomes the caller's shell with the same options; another remote shell stays what it is.
@@ -133,10 +138,10 @@ mod tests {
 
     #[test]
     fn a_shell_of_the_user_s_is_recognised() {
-        for arg in ["-e", "--rsh", "--rsh=ssh", "-essh", "-ave"] {
+        for arg in ["-e", "--rsh", "--rsh=ssh", "-essh", "-ave", "-avessh"] {
             assert!(is_shell_option(OsStr::new(arg)), "{arg}");
         }
-        for arg in ["-a", "--delete", "--exclude", "file", "-fe", "--include=e"] {
+        for arg in ["-a", "--delete", "--exclude", "file", "-fe", "-avfe", "--include=e"] {
             assert!(!is_shell_option(OsStr::new(arg)), "{arg}");
         }
     }
@@ -145,6 +150,7 @@ mod tests {
     fn ssh_with_its_options_becomes_another_shell() {
         assert_eq!(with_shell(&["-a", "x", "h:y"]), ["-e", "haul rsh", "-a", "x", "h:y"]);
         assert_eq!(with_shell(&["-ave", "ssh -p 2222 -i key", "x"]), ["-ave", "haul rsh -p 2222 -i key", "x"]);
+        assert_eq!(with_shell(&["-avessh -p 22", "x"]), ["-avehaul rsh -p 22", "x"]);
         assert_eq!(with_shell(&["--rsh=ssh -4", "x"]), ["--rsh=haul rsh -4", "x"]);
         assert_eq!(with_shell(&["-e", "sshpass x", "x"]), ["-e", "sshpass x", "x"]);
     }

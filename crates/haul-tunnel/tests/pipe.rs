@@ -5,10 +5,11 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread;
+use std::time::{Duration, Instant};
 
-use haul::{ControllerChoice, Identity, TransportConfig};
+use haul::{ClientConfig, Connection, ControllerChoice, Endpoint, Identity, PeerTrust, RecvStream, SendStream, TransportConfig};
 use haul_peer::{Connector, DaemonHost, Family, Host};
 use haul_tunnel::program::{Far, ListenSettings, Listener, Local, PROTOCOL, TunnelError, guests, transport};
 use haul_units::Cancel;
@@ -50,9 +51,9 @@ fn what_one_program_writes_the_other_reads() {
             input.write_all(heard.to_uppercase().as_bytes()).expect("taken");
         });
         let cancel = Cancel::new();
-        let mut session = listener.next(&cancel).expect("a client");
+        let mut session = listener.next(&cancel).expect("it accepts").expect("a client");
         let outcome = session.carry(local, &cancel).expect("carried");
-        session.part();
+        session.part(&cancel);
         program.join().expect("no panic");
         outcome.ends
     });
@@ -89,7 +90,7 @@ fn who_waits_is_sent_home() {
     let (listener, _) = listener();
     let cancel = Cancel::new();
     let other = cancel.clone();
-    let waiting = thread::spawn(move || listener.next(&cancel).is_none());
+    let waiting = thread::spawn(move || listener.next(&cancel).expect("it accepts").is_none());
     other.cancel();
     assert!(waiting.join().expect("no panic"), "nobody came");
 }
@@ -100,7 +101,7 @@ fn a_cancelled_transfer_is_an_error_of_its_own() {
     let cancel = far.connector.cancel.clone();
     let serving = thread::spawn(move || {
         let (local, _input, _output) = local();
-        let mut session = listener.next(&Cancel::new()).expect("a client");
+        let mut session = listener.next(&Cancel::new()).expect("it accepts").expect("a client");
         // It is there: now nobody has anything to say.
         cancel.cancel();
         session.carry(local, &Cancel::new()).map(|outcome| outcome.ends)
@@ -110,4 +111,88 @@ fn a_cancelled_transfer_is_an_error_of_its_own() {
     assert!(matches!(result, Err(TunnelError::Cancelled)), "{result:?}");
     let theirs = serving.join().expect("no panic");
     assert!(matches!(theirs, Err(TunnelError::Broken { .. })), "half of something is not all of it: {theirs:?}");
+}
+
+#[test]
+fn what_cannot_be_written_here_is_not_the_peer_s_doing() {
+    let (listener, far) = listener();
+    let serving = thread::spawn(move || {
+        let (local, mut input, _output) = local();
+        input.write_all(b"some").expect("taken");
+        let mut session = listener.next(&Cancel::new()).expect("it accepts").expect("a client");
+        session.carry(local, &Cancel::new()).map(|outcome| outcome.ends)
+    });
+    let full = File::options().write(true).open("/dev/full").expect("it is there");
+    let error = far.pipe(Local { input: None, output: full.into() }).expect_err("it is full");
+    assert_eq!(error.to_string(), "writing what has come: No space left on device (os error 28)");
+    assert!(matches!(serving.join().expect("no panic"), Err(TunnelError::Broken { .. })));
+}
+
+/// A client that has asked to be connected, and says no more, and what it asked by.
+fn asker(listener: &Listener, key: &Identity) -> (Connection, (SendStream, RecvStream)) {
+    let config = ClientConfig {
+        protocols: vec![PROTOCOL.to_vec()],
+        identity: Some(key.clone()),
+        ..ClientConfig::new(PeerTrust::Anyone)
+    };
+    let endpoint = Endpoint::bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+    let connection = endpoint.connect(listener.local_addr(), config).expect("connected");
+    let (mut control, replies) = connection.open_bi().expect("a stream");
+    control.write_all(b"{\"version\":\"0\",\"ask\":\"pipe\"}\n").expect("asked");
+    (connection, (control, replies))
+}
+
+#[test]
+fn a_client_without_a_stream_is_not_waited_for_once_that_is_cancelled() {
+    let (listener, _) = listener();
+    let client = asker(&listener, &Identity::generate());
+    let mut session = listener.next(&Cancel::new()).expect("it accepts").expect("a client");
+    let cancel = Cancel::new();
+    let other = cancel.clone();
+    let cancelling = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(50));
+        other.cancel();
+    });
+    let (local, _input, _output) = local();
+    let result = session.carry(local, &cancel);
+    assert!(matches!(result, Err(TunnelError::Cancelled)), "{result:?}");
+    cancelling.join().expect("no panic");
+    drop(client);
+}
+
+#[test]
+fn clients_that_gave_up_while_they_waited_take_no_place() {
+    let (listener, _) = listener();
+    let key = Identity::generate();
+    // As many as one key may have.
+    let waiting: Vec<_> = (0..8).map(|_| asker(&listener, &key)).collect();
+    for (client, _asked_by) in waiting {
+        client.close(0, "tired of it");
+    }
+    // One that is not refused waits now. That the others have gone is on its way.
+    let until = Instant::now() + Duration::from_secs(60);
+    let (_client, (_asked_by, replies)) = loop {
+        let (client, (asked_by, mut replies)) = asker(&listener, &key);
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || {
+            let answered = replies.read(&mut [0]).is_ok();
+            let _ = tell.send(answered);
+            replies
+        });
+        match told.recv_timeout(Duration::from_secs(1)) {
+            Ok(_) => assert!(Instant::now() < until, "no place becomes free"),
+            Err(_) => break (client, (asked_by, told)),
+        }
+    };
+    let (local, input, _output) = local();
+    drop(input);
+    let mut session = listener.next(&Cancel::new()).expect("it accepts").expect("a client");
+    let cancel = Cancel::new();
+    let hurry = cancel.clone();
+    let cancelling = thread::spawn(move || {
+        assert!(replies.recv_timeout(Duration::from_secs(60)).expect("an answer"), "it is the one that waits who is served");
+        hurry.cancel();
+    });
+    assert!(matches!(session.carry(local, &cancel), Err(TunnelError::Cancelled)));
+    cancelling.join().expect("no panic");
 }

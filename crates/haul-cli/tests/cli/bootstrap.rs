@@ -73,6 +73,18 @@ fn a_command_brings_it_along_too() {
     assert_eq!(kept(&bench).len(), 1);
 }
 
+/// Where nothing but ssh passes, its channel carries behind a program that was sent, and behind one that was there.
+#[test]
+fn the_channel_carries_behind_it() {
+    let bench = bench();
+    bench.file("x", 100_000);
+    let ssh = without_haul(&bench, "");
+    for to in ["one", "two"] {
+        cp(&bench, &ssh, &["--bootstrap", "--transport", "ssh", "x", &format!("far:{to}")]).expect(0).says(&["copied 1 file"]);
+        assert_eq!(fs::read(bench.path("far").join(to)).unwrap(), noise(100_000));
+    }
+}
+
 #[test]
 fn once_leaves_nothing() {
     let bench = bench();

@@ -25,6 +25,8 @@ pub(super) struct TcpWay {
     pub(super) bind: Option<IpAddr>,
     /// The far side takes a name from one address alone: where ours changes, it is another one.
     pub(super) renames: Option<Endpoint>,
+    /// What stood for the way before, where it was renamed: the connection may still be there.
+    pub(super) former: Option<SocketAddr>,
 }
 
 /// The way through ssh's channel.
@@ -42,7 +44,7 @@ impl TcpWay {
         // The fingerprint of a key that nobody has is as good a secret as any.
         let secret = Identity::generate().public_key().fingerprint();
         let name = secret.as_bytes().first_chunk().copied().unwrap_or_default();
-        Self { carrier, at, to, name, bind, renames: Some(endpoint.clone()) }
+        Self { carrier, at, to, name, bind, renames: Some(endpoint.clone()), former: None }
     }
 
     /// A lane to the first of the addresses that gives one.
@@ -67,7 +69,10 @@ impl TcpWay {
                 return Err(error);
             }
             self.carrier.leave_lanes();
-            *self = new;
+            if let Some(former) = self.former.take() {
+                endpoint.drop_carrier(former);
+            }
+            *self = Self { former: Some(self.at), ..new };
             return Ok(());
         }
         let lane = self.connect(patience)?;

@@ -119,7 +119,7 @@ impl Connector {
         let tcp = listener.filter(|_| may(Carriage::Tcp)).map(|(port, name)| {
             let to: Vec<_> = addresses.iter().map(|address| SocketAddr::new(address.ip(), port)).collect();
             let (at, carrier) = endpoint.carry(to.first().copied());
-            TcpWay { carrier, at, to, name, bind: self.bind, renames: None }
+            TcpWay { carrier, at, to, name, bind: self.bind, renames: None, former: None }
         });
         let channel = (remote.channel && may(Carriage::Ssh)).then(|| {
             let peer = addresses.first().map(|address| SocketAddr::new(address.ip(), 22));

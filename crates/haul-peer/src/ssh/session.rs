@@ -97,6 +97,10 @@ impl SshSession {
         match text.and_then(|text| RemoteAnswer::from_text(&text)) {
             Ok(RemoteAnswer::Ready(remote)) => {
                 tracing::debug!(port = remote.port, rtt = ?session.rtt, "the far side listens");
+                if let (Some(_), Some(stdin)) = (command.bootstrap(), &mut session.stdin) {
+                    // It was told by a word of its command, and passes over this line; the shell before it would have taken it for the program.
+                    let _ = stdin.write_all(hello.to_line().as_bytes()).and_then(|()| stdin.flush());
+                }
                 Ok((session, remote))
             }
             Ok(RemoteAnswer::Failed { error, hint }) => Err(SshError::Failed { host: host.to_owned(), error, hint }),

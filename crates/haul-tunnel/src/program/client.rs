@@ -9,10 +9,11 @@ use haul::{Connection, RecvStream};
 use haul_peer::{Connected, Connector, Host, Refusal, RepliedStream};
 
 use super::error::TunnelError;
-use super::exchange::{CommandEnd, Events};
+use super::exchange::{CommandEnd, Events, unless_cancelled};
 use super::frame::{Frame, Status};
 use super::local::Local;
 use super::opening::{Ask, Asked, ask};
+use super::own_end::OwnEnd;
 use super::transfer::{self, Outcome};
 use super::{BEGIN, CLOSE_ABORTED, CLOSE_DONE};
 
@@ -72,7 +73,12 @@ impl Far {
             send.write_all(&BEGIN)?;
             Ok((send, receive))
         });
-        match streams.and_then(|streams| transfer::carry(&connection, streams, local, &stop, events, cancel)) {
+        let lifeline = connected.lifeline();
+        let goes_on = || match lifeline.holds() {
+            true => unless_cancelled(cancel),
+            false => Err(io::Error::other("ssh has ended, and nobody is heard")),
+        };
+        match streams.and_then(|streams| transfer::carry(&connection, streams, local, &stop, events, &goes_on)) {
             Ok(outcome) => {
                 let said = control.join().unwrap_or(Ok(None));
                 connection.close(CLOSE_DONE, "done");
@@ -89,7 +95,7 @@ impl Far {
                 // The answer to what was asked explains more than the end of the connection.
                 match control.join() {
                     Ok(Err(refusal)) => Err(self.refused(refusal)),
-                    _ if ssh_has_ended => Err(TunnelError::SshEnded { host: self.host.to_string() }),
+                    _ if ssh_has_ended && !OwnEnd::is_in(&error) => Err(TunnelError::SshEnded { host: self.host.to_string() }),
                     _ => Err(self.broken(&connected, error)),
                 }
             }
@@ -103,7 +109,7 @@ impl Far {
     fn broken(&self, connected: &Connected, source: io::Error) -> TunnelError {
         match connected.cause() {
             Some(error) => TunnelError::Unreached(error),
-            None => TunnelError::Broken { peer: self.host.to_string(), source },
+            None => TunnelError::of(&self.host, source),
         }
     }
 }

@@ -1,10 +1,13 @@
 //! Why streams were not carried to their ends.
 
+use std::fmt::Display;
 use std::io;
 
-use haul::BindError;
+use haul::{AcceptError, BindError};
 use haul_peer::{ReachError, Refusal};
 use thiserror::Error;
+
+use super::own_end::OwnEnd;
 
 /// Why the streams of two programs were not carried to their ends.
 #[derive(Debug, Error)]
@@ -29,7 +32,13 @@ pub enum TunnelError {
         /// The other side.
         host: String,
     },
-    /// The connection broke, or a stream on this side could not be read or written.
+    /// The socket that clients come to no longer works.
+    #[error("the socket failed: {0}")]
+    Socket(#[source] AcceptError),
+    /// A stream of this side's program could not be read or written.
+    #[error("{0}")]
+    Local(#[source] io::Error),
+    /// The connection broke.
     #[error("{peer}: {source}")]
     Broken {
         /// The other side.
@@ -37,6 +46,13 @@ pub enum TunnelError {
         /// What broke.
         source: io::Error,
     },
+}
+
+impl TunnelError {
+    /// Of what ended an exchange with this peer.
+    pub(super) fn of(peer: impl Display, source: io::Error) -> Self {
+        if OwnEnd::is_in(&source) { Self::Local(source) } else { Self::Broken { peer: peer.to_string(), source } }
+    }
 }
 
 /// Why nothing can be waited for.

@@ -11,6 +11,8 @@ use haul::{RecvStream, SendStream, StreamError};
 use haul_units::Cancel;
 
 use super::READER_GONE;
+use super::outlet::Outlet;
+use super::own_end::{Drain, Source};
 
 /// Bytes moved at once: many packets, few calls.
 const CHUNK: usize = 256 << 10;
@@ -74,24 +76,37 @@ pub(super) enum Stop<'a> {
     WithPeer(&'a AtomicBool),
 }
 
+/// Goes on until this is cancelled.
+pub(super) fn unless_cancelled(cancel: &Cancel) -> io::Result<()> {
+    if cancel.is_cancelled() { Err(io::Error::other("interrupted")) } else { Ok(()) }
+}
+
 /// How often to look whether to go on.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Moves bytes both ways until both directions have ended, or somebody wants no more. A command's end is the end of what is sent to it.
+/// Moves bytes both ways until both directions have ended, or `goes_on`, which is asked again and again, says why not. A command's end is the end of what is sent to it.
 pub(super) fn exchange(
     input: impl Read + Send + 'static,
-    output: impl Write + Send + 'static,
+    output: impl Outlet,
     streams: (SendStream, RecvStream),
     stop: Stop<'_>,
     Events { done, events }: Events,
-    cancel: &Cancel,
+    goes_on: &dyn Fn() -> io::Result<()>,
 ) -> io::Result<Ends> {
     let (send, receive) = streams;
     // Told while it is sent: a command may end before all of it is.
     let sent = Arc::new(AtomicU64::new(0));
     let (counter, told) = (Arc::clone(&sent), done.clone());
-    thread::spawn(move || told.send(Done::Sent(send_all(input, send, &counter))));
-    thread::spawn(move || done.send(Done::Received(receive_all(receive, output))));
+    thread::spawn(move || told.send(Done::Sent(send_all(Source(input), send, &counter))));
+    thread::spawn(move || {
+        let mut output = Drain(output);
+        let received = receive_all(receive, &mut output);
+        if received.as_ref().is_ok_and(|moved| !moved.reader_gone) {
+            output.0.end();
+        }
+        drop(output);
+        done.send(Done::Received(received))
+    });
     let mut ends = Ends::default();
     let (mut sends, mut receives) = (true, true);
     while sends || receives {
@@ -110,8 +125,8 @@ pub(super) fn exchange(
                 }
             }
             Ok(Done::CommandEnded) => sends = false,
-            Err(RecvTimeoutError::Timeout) if cancel.is_cancelled() => return Err(io::Error::other("interrupted")),
-            Ok(Done::Sent(_)) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => goes_on()?,
+            Ok(Done::Sent(_)) => {}
             Err(RecvTimeoutError::Disconnected) => return Err(io::Error::other("a thread ended without a word")),
         }
     }
@@ -154,7 +169,7 @@ pub(super) fn send_to_end(mut input: impl Read, stream: &mut SendStream, sent: &
 }
 
 /// Writes what comes.
-pub(super) fn receive_all(mut stream: RecvStream, mut output: impl Write) -> io::Result<Moved> {
+pub(super) fn receive_all(mut stream: RecvStream, output: &mut impl Write) -> io::Result<Moved> {
     let mut gone = false;
     let mut bytes = 0;
     let result = pump(&mut stream, |chunk| {
@@ -196,6 +211,8 @@ mod tests {
 
     use super::*;
 
+    impl Outlet for io::Sink {}
+
     #[test]
     fn the_end_of_a_command_is_the_end_of_what_is_sent_to_it() {
         let identity = Identity::generate();
@@ -213,7 +230,7 @@ mod tests {
         let events = Events::new();
         events.command_end().tell();
         // Input without an end, which nobody reads.
-        let ends = exchange(io::repeat(7), io::sink(), (send, receive), Stop::AtEnd, events, &Cancel::default());
+        let ends = exchange(io::repeat(7), io::sink(), (send, receive), Stop::AtEnd, events, &|| Ok(()));
         assert_eq!(ends.expect("moved").received, 4);
     }
 }

@@ -2,16 +2,17 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc::{self, RecvTimeoutError, TrySendError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use haul::{BitRate, Connection, Endpoint, Identity, ServerConfig, TransportConfig};
+use haul::{AcceptError, BitRate, Connection, Endpoint, Identity, ServerConfig, TransportConfig};
 use haul_peer::keys::{self, KeyWatch, Service};
 use haul_peer::{Family, GuestMemory, Guests, Limits, Refusal, StateDir, serve_apart};
 use haul_units::Cancel;
 
-use super::error::ListenError;
+use super::error::{ListenError, TunnelError};
 use super::opening::Ask;
 use super::server::Session;
 use super::{CLOSE_ABORTED, CLOSE_REFUSED, PROTOCOL};
@@ -45,7 +46,7 @@ pub struct ListenSettings {
 /// Waits for programs that connect.
 pub struct Listener {
     endpoint: Endpoint,
-    waiting: mpsc::Receiver<Session>,
+    waiting: mpsc::Receiver<Result<Session, AcceptError>>,
 }
 
 impl Listener {
@@ -74,15 +75,16 @@ impl Listener {
     }
 
     /// Waits for the next client that was let in and wants its streams connected with this side's; none once cancelled.
-    pub fn next(&self, cancel: &Cancel) -> Option<Session> {
-        loop {
-            if cancel.is_cancelled() {
-                return None;
-            }
-            if let Ok(session) = self.waiting.recv_timeout(LOOK) {
-                return Some(session);
+    pub fn next(&self, cancel: &Cancel) -> Result<Option<Session>, TunnelError> {
+        while !cancel.is_cancelled() {
+            match self.waiting.recv_timeout(LOOK) {
+                Ok(Ok(session)) if session.connection.end().is_some() => {}
+                Ok(next) => return next.map(Some).map_err(TunnelError::Socket),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(TunnelError::Socket(AcceptError::Closed)),
             }
         }
+        Ok(None)
     }
 }
 
@@ -109,17 +111,21 @@ struct Admission {
 }
 
 /// Lets clients in, each in a thread of its own, so that one that says nothing keeps nobody out.
-fn admit_clients(endpoint: Endpoint, admission: Admission) -> mpsc::Receiver<Session> {
+fn admit_clients(endpoint: Endpoint, admission: Admission) -> mpsc::Receiver<Result<Session, AcceptError>> {
     let (ready, waiting) = mpsc::sync_channel(0);
     let (admission, tickets) = (Arc::new(admission), Arc::new(AtomicUsize::new(0)));
     thread::spawn(move || {
-        while let Ok(connection) = endpoint.accept_stranger() {
+        loop {
+            let connection = match endpoint.accept_stranger() {
+                Ok(connection) => connection,
+                // Dropped if nobody waits any more.
+                Err(error) => return drop(ready.send(Err(error))),
+            };
             let (ready, admission, tickets) = (ready.clone(), Arc::clone(&admission), Arc::clone(&tickets));
             serve_apart(&connection.clone(), CLOSE_ABORTED, move || {
                 let Some(session) = admission.admit(connection) else { return };
                 if tickets.fetch_add(1, Ordering::AcqRel) < MOST_WAITING {
-                    // Dropped if nobody waits for it any more.
-                    let _ = ready.send(session);
+                    wait_for_turn(session, &ready);
                 } else {
                     session.connection.close(CLOSE_REFUSED, "too many wait here");
                 }
@@ -128,6 +134,18 @@ fn admit_clients(endpoint: Endpoint, admission: Admission) -> mpsc::Receiver<Ses
         }
     });
     waiting
+}
+
+/// Until somebody takes it; one whose client has gone meanwhile gives up its place.
+fn wait_for_turn(session: Session, ready: &mpsc::SyncSender<Result<Session, AcceptError>>) {
+    let mut waiting = Ok(session);
+    while let Err(TrySendError::Full(back)) = ready.try_send(waiting) {
+        if back.as_ref().is_ok_and(|session| session.connection.end().is_some()) {
+            return;
+        }
+        waiting = back;
+        thread::park_timeout(LOOK);
+    }
 }
 
 impl Admission {

@@ -8,6 +8,8 @@ mod windows;
 #[cfg(unix)]
 pub use unix::Local;
 #[cfg(unix)]
+pub(super) use unix::Output;
+#[cfg(unix)]
 pub(super) use unix::enlarge_pipe;
 #[cfg(windows)]
 pub use windows::Local;

@@ -30,6 +30,8 @@ mod frame;
 mod listen;
 mod local;
 mod opening;
+mod outlet;
+mod own_end;
 mod server;
 mod subsystem;
 mod transfer;

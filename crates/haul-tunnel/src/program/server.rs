@@ -3,17 +3,20 @@
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
+use std::time::Duration;
 
 use haul::{Connection, RecvStream, SendStream};
 use haul_peer::keys::Stay;
 use haul_peer::{ControlOut, Farewell, Place, Refusal, Reply, to_line};
 use haul_units::{Cancel, PeerText};
+use socket2::SockRef;
 
 use super::error::TunnelError;
-use super::exchange::{Events, Stop, exchange};
+use super::exchange::{Events, Stop, exchange, unless_cancelled};
 use super::frame::{Frame, Status};
 use super::local::Local;
 use super::opening::{Ask, granted, read_ask};
+use super::outlet::Outlet;
 use super::transfer::{self, Outcome};
 use super::{BEGIN, CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED, command, subsystem};
 use crate::visits::Record;
@@ -49,8 +52,12 @@ impl Session {
     /// Connects the client's streams with these, until both directions have ended. Then the client is waiting to be [parted](Self::part) from.
     pub fn carry(&mut self, local: Local, cancel: &Cancel) -> Result<Outcome, TunnelError> {
         let connection = self.connection.clone();
+        let cut = connection.clone();
+        // Also a client that opens no stream is not waited for.
+        let _hook = cancel.on_cancel(move || cut.close(CLOSE_ABORTED, "interrupted"));
+        let goes_on = || unless_cancelled(cancel);
         let moved =
-            self.grant().and_then(|streams| transfer::carry(&connection, streams, local, &Arc::default(), Events::new(), cancel));
+            self.grant().and_then(|streams| transfer::carry(&connection, streams, local, &Arc::default(), Events::new(), &goes_on));
         if let (Some(record), Ok(outcome)) = (&self.record, &moved) {
             record.moved(outcome.ends.sent, outcome.ends.received);
         }
@@ -59,13 +66,13 @@ impl Session {
             if cancel.is_cancelled() {
                 return TunnelError::Cancelled;
             }
-            TunnelError::Broken { peer: connection.remote_addr().to_string(), source }
+            TunnelError::of(connection.remote_addr(), source)
         })
     }
 
-    /// Lets the client hear that all is done.
-    pub fn part(self) {
-        self.end(CLOSE_DONE, "done");
+    /// Lets the client hear that all is done, for as long as this is not cancelled.
+    pub fn part(self, cancel: &Cancel) {
+        self.end(CLOSE_DONE, "done", cancel);
     }
 
     /// Says yes; the data stream follows.
@@ -79,13 +86,13 @@ impl Session {
     /// Says no, and waits until the client has heard it.
     pub(super) fn refuse(mut self, refusal: &Refusal) {
         let _ = self.control_out.write_all(&to_line(&Reply::Refused(refusal.clone())));
-        self.end(CLOSE_REFUSED, &refusal.error);
+        self.end(CLOSE_REFUSED, &refusal.error, &Cancel::new());
     }
 
     /// Sees the last word off; then the client closes, or this side does.
-    fn end(self, code: u64, reason: &str) {
+    fn end(self, code: u64, reason: &str, hurry: &Cancel) {
         let Self { connection, control_out, .. } = self;
-        Farewell { connection, control_out, code, reason: reason.to_owned() }.part(&Cancel::new());
+        Farewell { connection, control_out, code, reason: reason.to_owned() }.part(hurry);
     }
 }
 
@@ -124,7 +131,7 @@ pub fn serve_account(connection: Connection, refusal: Option<Refusal>, cancel: &
         }
     };
     match &result {
-        Ok(()) => session.part(),
+        Ok(()) => session.part(cancel),
         Err(error) => session.connection.close(CLOSE_ABORTED, &error.to_string()),
     }
     result.map(|()| true)
@@ -140,8 +147,17 @@ impl Session {
     fn forward(&mut self, stream: &TcpStream, cancel: &Cancel) -> io::Result<()> {
         // As sshd does for what it forwards: small words of programs are not held back.
         stream.set_nodelay(true)?;
+        // Half of something must not look like all of it, not if this process is killed either.
+        SockRef::from(stream).set_linger(Some(Duration::ZERO))?;
         let streams = self.grant()?;
-        exchange(stream.try_clone()?, HalfClosed(stream.try_clone()?), streams, Stop::AtEnd, Events::new(), cancel)?;
+        let (input, output) = (stream.try_clone()?, HalfClosed(stream.try_clone()?));
+        let goes_on = || unless_cancelled(cancel);
+        if let Err(error) = exchange(input, output, streams, Stop::AtEnd, Events::new(), &goes_on) {
+            // Whoever still reads from it lets it go.
+            let _ = stream.shutdown(Shutdown::Read);
+            return Err(error);
+        }
+        SockRef::from(stream).set_linger(None)?;
         Frame::Exit(Status::Code(0)).write_to(&mut self.control_out)?;
         self.control_out.finish()
     }
@@ -160,8 +176,9 @@ impl io::Write for HalfClosed {
     }
 }
 
-impl Drop for HalfClosed {
-    fn drop(&mut self) {
+impl Outlet for HalfClosed {
+    fn end(&mut self) {
         let _ = self.0.shutdown(Shutdown::Write);
     }
 }
+

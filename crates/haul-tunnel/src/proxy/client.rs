@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul::{Connection, ConnectionError};
-use haul_peer::{Connected, Connector, Host, Target};
+use haul_peer::{Connected, Connector, Host, Lifeline, Target};
 use haul_units::Cancel;
 use tokio::runtime::Runtime;
 use tokio::select;
@@ -26,6 +26,8 @@ use super::wire::{Aim, Opening, RemoteListen};
 /// Time before a broken connection is made again; twice as long after each failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+/// How often to look whether the other side can still be there.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A port of this host that is forwarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,7 +121,7 @@ impl Client {
                     let connection = connected.connection.clone();
                     self.observer.connection(&connection);
                     publish.send_replace(Some(connection.clone()));
-                    let ended = runtime.block_on(serve(&connection, hub, cancel));
+                    let ended = runtime.block_on(serve(&connection, connected.lifeline(), hub, cancel));
                     publish.send_replace(None);
                     let Some(source) = ended else {
                         connection.close(CLOSE_DONE, "ended");
@@ -179,10 +181,21 @@ async fn open(
 }
 
 /// Waits for the connection's end, and serves what the other side opens meanwhile; nothing if this was cancelled.
-async fn serve(connection: &Connection, hub: &Arc<Hub>, cancel: &Cancel) -> Option<ConnectionError> {
+async fn serve(connection: &Connection, lifeline: Lifeline, hub: &Arc<Hub>, cancel: &Cancel) -> Option<ConnectionError> {
     select! {
         error = far::serve(connection.clone(), far::Guest::of(connection, hub)) => Some(error),
+        () = orphaned(&lifeline) => {
+            connection.close(CLOSE_DONE, "ssh has ended");
+            Some(ConnectionError::ClosedHere)
+        }
         () = hub::cancelled(cancel) => None,
+    }
+}
+
+/// Waits until ssh has ended and nobody is heard.
+async fn orphaned(lifeline: &Lifeline) {
+    while lifeline.holds() {
+        sleep(LOOK).await;
     }
 }
 
