@@ -453,3 +453,23 @@ fn quickstart_remembers_both_ways() {
     cp(&bench, &["--mode", "quickstart", "file", "far:up"]).expect(0);
     assert_eq!(fs::read_to_string(&paths).unwrap().lines().count(), 1);
 }
+
+/// Nobody is there to say so: ssh has ended, and the far side is not heard.
+#[test]
+fn a_shell_whose_far_side_was_killed_ends() {
+    let bench = bench();
+    let ssh = bench.path("bin/ssh");
+    let words = ["rsh", "--ssh", ssh.to_str().unwrap(), "--dead-after", "3600", "far", "kill -9 $PPID; exec sleep 20"];
+    bench.haul(words).expect(255).says(&["far: ssh ended in the middle"]);
+}
+
+#[test]
+fn what_is_about_ssh_alone_is_handed_over_without_our_words() {
+    let bench = bench();
+    let words = bench.script("words", "echo \"$@\"");
+    let words = words.to_str().unwrap();
+    for ours in [["--transport", "tcp"], ["--relay", "r:7701"], ["--bootstrap-from", "/none"], ["--mode", "fair"]] {
+        let run = bench.haul([&["rsh", "--bootstrap", "--ssh", words], &ours[..], &["-G", "far"]].concat()).expect(0);
+        assert_eq!(run.text(), "-G far\n", "{ours:?}");
+    }
+}
