@@ -93,7 +93,8 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
         self._settings: dict[str, Any] = {"limit": limit, "mode": mode, "paths": paths, "idle_timeout": idle_timeout}
         self._lock = threading.Lock()
         self._errands: Optional[_haul.Errands] = None
-        self._pid = 0
+        self._finalizer: Optional[weakref.finalize[..., Any]] = None
+        _all[id(self)] = self
 
     # The connection.
 
@@ -109,21 +110,27 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
     def errands(self) -> _haul.Errands:
         """The connection; made when it is needed first, and again when it was lost or the process forked."""
         with self._lock:
-            if self._errands is None or self._pid != os.getpid() or self._errands.is_closed:
+            if self._errands is None or self._errands.is_closed:
+                self._let_go()
                 _logging.start()
                 kwargs = {**self._kwargs, "connection": self._settings}
                 operand = self._remote if self.ssh is not None else self._remote + "."
                 self._errands = _haul.Errands(os.fsencode(operand), kwargs)
-                self._pid = os.getpid()
-                weakref.finalize(self, self._errands.close)
+                self._finalizer = weakref.finalize(self, _close, self._errands, os.getpid())
             return self._errands
 
     def close(self) -> None:
         """Ends the connection; the next call makes another one."""
         with self._lock:
-            if self._errands is not None and self._pid == os.getpid():
+            if self._errands is not None:
                 self._errands.close()
-            self._errands = None
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Of a connection that is over, or another process's."""
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        self._errands = self._finalizer = None
 
     def _spelled(self, path: str) -> bytes:
         """A path as the server takes it: of a daemon from its roots on, of an account absolute."""
@@ -448,6 +455,7 @@ class HaulFile(AbstractBufferedFile):  # type: ignore[misc]
 
     def __init__(self, fs: HaulFileSystem, path: str, mode: str = "rb", block_size: Union[int, str] = BLOCK, autocommit: bool = True, **kwargs: Any) -> None:
         self._writing: Optional[_haul.Writing] = None
+        self._pid = os.getpid()
         super().__init__(fs, path, mode, block_size, autocommit, **kwargs)
 
     def _fetch_range(self, start: int, end: int) -> bytes:
@@ -477,6 +485,13 @@ class HaulFile(AbstractBufferedFile):  # type: ignore[misc]
             writing, self._writing = self._writing, None
             writing.discard()
 
+    def close(self) -> None:
+        """Ends it. What a process that was forked has of one that is being written is its parent's to end."""
+        if self.mode == "wb" and self._pid != os.getpid():
+            self.closed = True
+            return
+        super().close()
+
     def __exit__(self, *error: Any) -> None:
         if error[0] is not None and self.mode == "wb":
             self.discard()
@@ -484,6 +499,26 @@ class HaulFile(AbstractBufferedFile):  # type: ignore[misc]
             self.closed = True
             return
         super().__exit__(*error)
+
+
+#: File systems by their ids: those that are equal are not the same.
+_all: weakref.WeakValueDictionary[int, HaulFileSystem] = weakref.WeakValueDictionary()
+
+
+def _close(errands: _haul.Errands, pid: int) -> None:
+    # A process that was forked ends by itself: the connection is its parent's.
+    if pid == os.getpid():
+        errands.close()
+
+
+def _forked() -> None:
+    # The lock may be held by a thread that is not in here.
+    for fs in list(_all.values()):
+        fs._lock = threading.Lock()
+        fs._let_go()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def _escaped(path: str) -> str:

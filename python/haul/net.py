@@ -70,7 +70,7 @@ class BlockSender:
     def send(self, data: Buffer, timeout: Optional[float] = None) -> int:
         """Sends a block and returns its index, counted from 0. Waits while as much is on its way as the connection can use.
 
-        ``bytes`` and other constant buffers are sent from where they lie; of those that may be changed a copy is made first.
+        ``bytes``, blocks that have arrived and memoryviews of both are sent from where they lie; of all else, which somebody may change, a copy is made first.
         """
         return self._native.send(data, timeout)
 

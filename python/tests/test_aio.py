@@ -51,6 +51,27 @@ def test_the_echo_of_the_guide(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "b'hello'\n"
 
 
+def test_a_buffer_can_be_resized_as_soon_as_its_call_was_awaited() -> None:
+    async def test(near: haul.aio.Connection, far: haul.aio.Connection) -> None:
+        stream, content = await near.open_stream(), bytearray(b"some words")
+        await stream.write(content)
+        content.clear()
+        there, into = await far.accept_stream(), bytearray(100)
+        del into[await there.readinto(into) :]
+        assert into == b"some words"
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(there.readinto(into), 0.02)
+        into.clear()
+        near.close()
+        for call in (stream.write, there.readinto):
+            content[:] = b"more"
+            with pytest.raises(haul.HaulError):
+                await call(content)
+            content.clear()
+
+    paired(test)
+
+
 def test_blocks() -> None:
     async def test(near: haul.aio.Connection, far: haul.aio.Connection) -> None:
         contents = [os.urandom(200_000) for _ in range(50)]

@@ -137,6 +137,38 @@ def test_errors_by_fault(daemon: Daemon, room: Path, tmp_path: Path) -> None:
     assert isinstance(login.value, ConnectionError)
 
 
+def test_threads_may_ask_at_once_why_it_failed(daemon: Daemon, tmp_path: Path) -> None:
+    program = """
+        import sys, threading, time
+        import haul, haul._copy, haul.errors
+        began, begin = [], haul._copy._start
+        haul._copy._start = lambda *words: began.append(begin(*words)) or began[-1]
+        try:
+            haul.copy(sys.argv[1], sys.argv[2], state=sys.argv[3])
+        except haul.NotTrusted:
+            pass
+        make, words = haul.errors.HaulError.__init__, []
+        def slowly(*given, **named):
+            time.sleep(0.2)  # lets the other thread run
+            make(*given, **named)
+        haul.errors.HaulError.__init__ = slowly
+        def ask():
+            try:
+                began[0].result()
+            except haul.NotTrusted as error:
+                words.append(error.message)
+        asking = [threading.Thread(target=ask) for _ in range(3)]
+        for thread in asking:
+            thread.start()
+        for thread in asking:
+            thread.join()
+        assert len(words) == 3 and len(set(words)) == 1, words
+    """
+    words = [sys.executable, "-c", textwrap.dedent(program), str(tree(tmp_path / "source")), daemon.url("data/x"), str(tmp_path / "stranger")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
 def test_an_argument_that_cannot_be_used_is_named(daemon: Daemon, tmp_path: Path) -> None:
     source = tree(tmp_path / "source") / "a"
     usage: list[tuple[dict[str, Any], str]] = [

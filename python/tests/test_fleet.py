@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 import time
 import xml.etree.ElementTree as xml
 from collections.abc import Iterator
@@ -138,6 +139,38 @@ def test_a_server_that_is_gone_is_named_and_replaced(servers: Servers, tmp_path:
         assert set(fleet.absent) == {"127.0.0.3"}
         done = fleet.download("whole", tmp_path)
         assert done.files == 1 and (tmp_path / "whole").read_bytes() == b"x" * 500_000
+
+
+def test_threads_may_ask_at_once_why_a_job_failed(servers: Servers, tmp_path: Path) -> None:
+    program = """
+        import sys, threading, time
+        import haul, haul.errors, haul.fleet
+        with haul.fleet.Fleet(sys.argv[3:], way="daemon", state=sys.argv[1]) as fleet:
+            native = fleet.begin_download("large", sys.argv[2], limit="8M")._native
+            native.cancel()
+            while not native.wait(1.0):
+                pass
+            make, failed = haul.errors.HaulError.__init__, []
+            def slowly(*given, **named):
+                time.sleep(0.2)  # lets the other thread run
+                make(*given, **named)
+            haul.errors.HaulError.__init__ = slowly
+            def ask():
+                try:
+                    native.result()
+                except haul.Cancelled:
+                    failed.append(True)
+            asking = [threading.Thread(target=ask) for _ in range(3)]
+            for thread in asking:
+                thread.start()
+            for thread in asking:
+                thread.join()
+            assert failed == [True] * 3
+    """
+    (servers.roots[0] / "large").write_bytes(os.urandom(20_000_000))
+    words = [sys.executable, "-c", textwrap.dedent(program), str(servers.state), str(tmp_path), *servers.hosts]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_fails_is_an_exception_of_its_class(servers: Servers, tmp_path: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
 import subprocess
 import sys
+import textwrap
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -141,6 +144,47 @@ def test_what_is_written_appears_when_it_is_closed(fs: HaulFileSystem, room: Pat
             fs.open(path, mode)
 
 
+def test_many_files_are_written_at_once(fs: HaulFileSystem, room: Path) -> None:
+    top, done = f"/data/{room.name}", threading.Event()
+
+    def write() -> None:
+        with fs.transaction:
+            for number in range(20):
+                with fs.open(f"{top}/{number:02}", "wb") as file:
+                    file.write(b"%d" % number)
+            assert fs.ls(top) == []
+        files = [fs.open(f"{top}/again-{number:02}", "wb", block_size=1 << 20) for number in range(20)]
+        for file in files:
+            file.write(b"x" * (1 << 20))
+        assert len(fs.ls(top)) == 20, "what is not closed is not there"
+        for file in files:
+            file.close()
+        done.set()
+
+    threading.Thread(target=write, daemon=True).start()
+    assert done.wait(60)
+    assert [(room / f"{number:02}").read_text() for number in range(20)] == [str(number) for number in range(20)]
+    assert len(os.listdir(room)) == 40
+
+
+def test_what_was_written_or_read_into_can_be_resized(fs: HaulFileSystem, room: Path) -> None:
+    path = f"/data/{room.name}/a".encode()
+    writing, content = fs.errands.write(path), bytearray(b"content")
+    writing.write(content)
+    content.clear()
+    writing.finish()
+    into = bytearray(100)
+    del into[fs.errands.readinto(path, 0, into) :]
+    assert into == b"content"
+    with pytest.raises(FileNotFoundError):
+        fs.errands.readinto(path + b"-other", 0, into)
+    into.clear()
+    content[:] = b"more"
+    with pytest.raises(haul.Closed):
+        writing.write(content)
+    content.clear()
+
+
 def test_names_are_made_moved_and_removed(fs: HaulFileSystem, room: Path) -> None:
     top = f"/data/{room.name}"
     fs.makedirs(f"{top}/a/b/c")
@@ -252,6 +296,54 @@ def test_a_connection_that_was_lost_is_made_again(fs: HaulFileSystem, room: Path
     assert fs.cat(f"/data/{room.name}/a") == b"1"
     fs.close()
     assert fs.cat(f"/data/{room.name}/a") == b"1"
+
+
+def test_a_connection_that_was_lost_leaves_nothing_behind(fs: HaulFileSystem, room: Path) -> None:
+    (room / "a").write_text("1")
+
+    def sockets() -> int:
+        links = []
+        for name in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(OSError):
+                links.append(os.readlink(f"/proc/self/fd/{name}"))
+        return sum(link.startswith("socket:") for link in links)
+
+    assert fs.cat(f"/data/{room.name}/a") == b"1"
+    before = sockets()
+    for end in (lambda: fs.errands.close(), fs.close) * 5:
+        end()
+        assert fs.cat(f"/data/{room.name}/a") == b"1"
+    for _ in range(100):
+        if sockets() <= before:
+            break
+        time.sleep(0.1)
+    assert sockets() <= before
+
+
+def test_a_process_that_was_forked_leaves_its_parents_connection(daemon: Daemon, room: Path) -> None:
+    program = """
+        import os, sys, threading
+        from haul.fs import HaulFileSystem
+        fs = HaulFileSystem("127.0.0.1", int(sys.argv[1]), state=sys.argv[2], skip_instance_cache=True)
+        fs.pipe(f"{sys.argv[3]}/a", b"of the parent")
+        errands, file = fs.errands, fs.open(f"{sys.argv[3]}/b", "wb", block_size=1 << 16)
+        file.write(b"x" * (1 << 20))
+        file.flush()
+        with fs._lock:  # as if another thread was connecting
+            child = os.fork()
+            if child == 0:
+                if sys.argv[4] == "uses it":
+                    assert fs.cat(f"{sys.argv[3]}/a") == b"of the parent"
+                sys.exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert not errands.is_closed and fs.errands is errands and fs.cat(f"{sys.argv[3]}/a") == b"of the parent"
+        file.close()
+    """
+    for what in ("ends at once", "uses it"):
+        words = [sys.executable, "-X", "dev", "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(program), str(daemon.port), str(daemon.state), f"/data/{room.name}", what]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, ""), what
+        assert (room / "b").read_bytes() == b"x" * (1 << 20)
 
 
 def test_other_processes_have_their_own(fs: HaulFileSystem, daemon: Daemon, room: Path) -> None:

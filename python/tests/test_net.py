@@ -126,6 +126,56 @@ def test_a_block_is_not_copied_and_is_given_back(pair: tuple[haul.Connection, ha
         kept[0]
 
 
+def test_a_buffer_can_be_resized_as_soon_as_its_call_has_returned(pair: tuple[haul.Connection, haul.Connection]) -> None:
+    near, far = pair
+    sending, content = near.open_stream(one_way=True), bytearray(b"some words")
+    sending.write(content)
+    with memoryview(content) as view:
+        sending.write(view)
+    content.clear()
+    there, into = far.accept_stream(one_way=True), bytearray(1000)
+    del into[there.readinto(into) :]
+    assert b"some wordssome words".startswith(into)
+    there.timeout, into = 0.05, bytearray(1000)
+    with pytest.raises(TimeoutError):
+        while there.readinto(into):
+            pass
+    into.clear()
+    near.close()
+    there.timeout = 10
+    content[:] = b"more"
+    for call in (sending.write, there.readinto):
+        with pytest.raises(haul.HaulError):
+            call(content)
+        content.append(1)
+
+
+def test_what_only_seems_constant_is_copied(pair: tuple[haul.Connection, haul.Connection]) -> None:
+    near, far = pair
+    sender = near.open_blocks()
+    sender.send(b"first")
+    receiver = far.accept_blocks(timeout=10)
+    received = receiver.recv()
+    assert received is not None
+    changing, constant, names = bytearray(b"a" * 500_000), b"b" * 500_000, array.array("B", b"c" * 500_000)
+    with memoryview(changing).toreadonly() as view, memoryview(constant)[1000:2000] as part, memoryview(names).toreadonly() as other:
+        sender.send(view)
+        sender.send(part)
+        sender.send(other[100:])
+        sender.send(part[:1])
+    changing[:] = b"x" * len(changing)
+    names[0:200_000] = array.array("B", b"x" * 200_000)
+    changing.clear()
+    with received:
+        sender.send(received.data)
+    arrived = {}
+    while len(arrived) < 5:
+        block = receiver.recv(timeout=10)
+        assert block is not None
+        arrived[block.index] = bytes(block)
+    assert arrived == {1: b"a" * 500_000, 2: b"b" * 1000, 3: b"c" * 499_900, 4: b"b", 5: b"first"}
+
+
 def test_what_is_sent_may_change_afterwards(pair: tuple[haul.Connection, haul.Connection]) -> None:
     near, far = pair
     changing = bytearray(b"a" * 500_000)

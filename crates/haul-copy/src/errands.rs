@@ -6,7 +6,7 @@
 //!   control stream   --- opening line ------>         (errands)
 //!                    <-- reply line ---------
 //!                    <-- errands line -------         (the version of what follows)
-//!   a stream an errand, eight of them at once:
+//!   a stream an errand, eight of them at once, and 256 files that are being written:
 //!                    --- Errand ------------>
 //!                    <-- Answer -------------         and, of a file that is read, its bytes
 //!                    --- bytes ------------->         of a file that is written; their end is its end

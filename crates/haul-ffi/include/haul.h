@@ -199,7 +199,7 @@ int haul_protocol(haul_t connection, char *buffer, size_t size);
  * - a connection is closed at once with code 0: what the peer has not acknowledged may be lost (see haul_flush()), and its streams are over;
  * - a stream that was not ended by haul_shutdown() is reset, so that half a message is never taken for a whole one;
  * - an endpoint accepts no more; its connections live on;
- * - a block goes back to its stream; a job is cancelled and waited for.
+ * - a block goes back to its stream; a job is cancelled and waited for. Closed by one of its own callbacks it is not waited for, and calls no more.
  * Closing twice is HAUL_EHANDLE. */
 int haul_close(haul_t handle);
 

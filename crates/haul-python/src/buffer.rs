@@ -10,6 +10,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyMemoryView};
 
 /// `Py_buffer`.
 #[repr(C)]
@@ -49,7 +50,8 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// The bytes of an object of Python's, which stay where they are and are not resized while this lives. It may be dropped by any thread: it is given back by the next that makes one.
+/// The bytes of an object of Python's, which stay where they are and are not resized while this lives. What a call needs only until it returns is given back by [`View::during`]; else it may be dropped by any
+/// thread, and is given back by the next that has the interpreter ([`give_back`]).
 pub struct View {
     /// Boxed, for Python may keep its address.
     raw: ManuallyDrop<Box<RawView>>,
@@ -91,9 +93,19 @@ impl View {
         Ok(Self { raw: ManuallyDrop::new(raw) })
     }
 
-    /// Whether nobody can change the bytes meanwhile.
-    pub fn is_constant(&self) -> bool {
-        self.raw.readonly != 0
+    /// Does `work` with it, and gives it back: the program may resize or release the object as soon as its call has returned.
+    pub fn during<T>(mut self, py: Python<'_>, work: impl FnOnce(&mut Self) -> T) -> T {
+        let done = work(&mut self);
+        self.release(py);
+        done
+    }
+
+    fn release(self, _py: Python<'_>) {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: nothing of `this` is used again, and it is not dropped.
+        let mut raw = unsafe { ManuallyDrop::take(&mut this.raw) };
+        // SAFETY: the interpreter is there, and the view is released once.
+        unsafe { PyBuffer_Release(&raw mut *raw) };
     }
 
     /// The bytes, to be written to.
@@ -223,11 +235,35 @@ unsafe extern "C" fn deallocate(object: *mut PyObject) {
 
 /// The bytes to be sent, without a copy where nobody can change them before the peer has acknowledged them.
 pub fn to_send(object: &Bound<'_, PyAny>, spare: impl FnOnce() -> Vec<u8>) -> PyResult<haul::BlockData> {
-    let view = View::reading(object)?;
-    if view.is_constant() {
-        return Ok(haul::SharedBytes::from_owner(view).into());
+    if let Some(bytes) = constant(object)? {
+        return Ok(bytes.into());
     }
-    let mut block = spare();
-    block.extend_from_slice(&view);
-    Ok(block.into())
+    View::reading(object)?.during(object.py(), |view| {
+        let mut block = spare();
+        block.extend_from_slice(view);
+        Ok(block.into())
+    })
+}
+
+/// Bytes that nobody can change: of a `bytes` or of what haul has lent, or a part of them that a memoryview shows. That a view is only to be read says nothing: its exporter may write there. Of a
+/// memoryview what it shows is kept and not the view, which the program may release at once.
+fn constant(object: &Bound<'_, PyAny>) -> PyResult<Option<haul::SharedBytes>> {
+    let py = object.py();
+    let never_changes = |object: &Bound<'_, PyAny>| -> PyResult<bool> {
+        // Exactly: a class made of it may export something else.
+        Ok(object.is_exact_instance_of::<PyBytes>() || object.get_type().is(memory_type(py)?.bind(py)))
+    };
+    if never_changes(object)? {
+        return Ok(Some(haul::SharedBytes::from_owner(View::reading(object)?)));
+    }
+    if !object.is_exact_instance_of::<PyMemoryView>() {
+        return Ok(None);
+    }
+    let owner = object.getattr("obj")?;
+    if !never_changes(&owner)? {
+        return Ok(None);
+    }
+    let whole = haul::SharedBytes::from_owner(View::reading(&owner)?);
+    // It is a part: a memoryview shows nothing but bytes of its object.
+    View::reading(object)?.during(py, |part| Ok(Some(whole.slice_ref(part))))
 }

@@ -45,7 +45,7 @@ pub fn copy(py: Python<'_>, sources: Vec<Source>, target: Vec<u8>, kwargs: &Boun
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(copier, &jobs, &done.progress)));
         let result = result.unwrap_or_else(|_| Err(Failure::new("LocalError", "a thread of the copy has failed")));
         let result = result.map_err(|failure| said.explain(failure));
-        *done.lock() = Some(done.progress.records().close(result));
+        *done.lock() = Some(done.progress.records().close(result).map(Arc::new));
         done.over.notify_all();
     };
     thread::Builder::new().name("haul-copy".into()).spawn(run)?;
@@ -61,12 +61,12 @@ pub struct Copying {
 
 struct Shared {
     progress: Progress,
-    ended: Mutex<Option<Result<Outcome, Failure>>>,
+    ended: Mutex<Option<Result<Arc<Outcome>, Failure>>>,
     over: Condvar,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Option<Result<Outcome, Failure>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Result<Arc<Outcome>, Failure>>> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -97,11 +97,9 @@ impl Copying {
 
     /// What was copied, or why it failed; once it is over.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        match &*self.shared.lock() {
-            Some(Ok(outcome)) => outcome.told(py),
-            Some(Err(failure)) => Err(failure.clone().into_py_err(py)),
-            None => Err(Failure::usage("the copy is not over").into_py_err(py)),
-        }
+        // Not under its lock: making an exception runs Python, and another thread may wait for the lock.
+        let ended = py.detach(|| self.shared.lock().clone());
+        ended.unwrap_or_else(|| Err(Failure::usage("the copy is not over"))).or_raise(py)?.told(py)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Single files at a server, for a file system in Python (`haul/fs.py`): one connection, and an errand a call.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use haul_copy::{ErrandError, Found, FoundKind, PROTOCOL};
 use haul_files::WirePath;
@@ -11,20 +11,21 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::buffer::View;
 use crate::errors::{Failure, OrRaise};
+use crate::process::Own;
 use crate::reach;
 use crate::waiting::{in_thread, wait_for};
 
 /// A connection to a server that does errands.
 #[pyclass(frozen, module = "haul._haul")]
 pub struct Errands {
-    errands: haul_copy::Errands,
+    errands: Own<haul_copy::Errands>,
     /// What must live as long.
-    _connected: Mutex<Option<Connected>>,
+    _connected: Own<Mutex<Option<Connected>>>,
 }
 
 /// A file that is being written.
 #[pyclass(frozen, module = "haul._haul")]
-pub struct Writing(Arc<Mutex<Option<haul_copy::Writing>>>);
+pub struct Writing(Own<Mutex<Option<haul_copy::Writing>>>);
 
 /// Name, kind, size, mode, owner, group, seconds since 1970, inode, and what a link says.
 type Told<'py> = (Bound<'py, PyBytes>, &'static str, u64, u32, u32, u32, f64, u64, Option<Bound<'py, PyBytes>>);
@@ -46,7 +47,7 @@ impl Errands {
         let connected = connected.map_err(|error| said.explain(error.into())).or_raise(py)?;
         let connection = connected.connection.clone();
         match waited(py, haul_copy::Errands::open(connection.clone())) {
-            Ok(errands) => Ok(Self { errands, _connected: Mutex::new(Some(connected)) }),
+            Ok(errands) => Ok(Self { errands: Own::new(errands), _connected: Own::new(Mutex::new(Some(connected))) }),
             // Where nothing came over UDP at all, or our key is refused, the errand could only see its connection end.
             Err(error) => Err(py.detach(|| connected.cause()).map_or(error, |cause| Failure::from(cause).into_py_err(py))),
         }
@@ -75,23 +76,23 @@ impl Errands {
 
     /// The same into a buffer; how much it was.
     fn readinto(&self, py: Python<'_>, path: Vec<u8>, start: u64, buffer: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let mut view = View::writing(buffer)?;
-        let room = view.bytes_mut();
-        let path = WirePath(path);
-        let reading = async {
-            let mut reading = self.errands.read(&path, start, room.len() as u64).await?;
-            let mut filled = 0;
-            while let Some(room) = room.get_mut(filled..).filter(|_| reading.left() > 0) {
-                filled += reading.read(room).await?;
-            }
-            Ok(filled)
-        };
-        waited(py, reading)
+        View::writing(buffer)?.during(py, |view| {
+            let (room, path) = (view.bytes_mut(), WirePath(path));
+            let reading = async {
+                let mut reading = self.errands.read(&path, start, room.len() as u64).await?;
+                let mut filled = 0;
+                while let Some(room) = room.get_mut(filled..).filter(|_| reading.left() > 0) {
+                    filled += reading.read(room).await?;
+                }
+                Ok(filled)
+            };
+            waited(py, reading)
+        })
     }
 
     /// Begins a file.
     fn write(&self, py: Python<'_>, path: Vec<u8>) -> PyResult<Writing> {
-        Ok(Writing(Arc::new(Mutex::new(Some(waited(py, self.errands.write(&WirePath(path)))?)))))
+        Ok(Writing(Own::new(Mutex::new(Some(waited(py, self.errands.write(&WirePath(path)))?)))))
     }
 
     /// Makes a directory.
@@ -125,9 +126,11 @@ impl Errands {
         py.detach(|| self.errands.connection().end()).is_some()
     }
 
-    /// Ends the connection.
+    /// Ends the connection; that of another process stays.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.errands.close());
+        if self.errands.is_here() {
+            py.detach(|| self.errands.close());
+        }
     }
 }
 
@@ -135,12 +138,13 @@ impl Errands {
 impl Writing {
     /// More of its content.
     fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let view = View::reading(data)?;
-        let mut writing = py.detach(|| self.take()).or_raise(py)?;
-        // Given up where it fails, or is interrupted: a part that is missing is not noticed later.
-        waited(py, writing.write(&view))?;
-        py.detach(|| *self.lock() = Some(writing));
-        Ok(view.len())
+        View::reading(data)?.during(py, |view| {
+            let mut writing = py.detach(|| self.take()).or_raise(py)?;
+            // Given up where it fails, or is interrupted: a part that is missing is not noticed later.
+            waited(py, writing.write(view))?;
+            py.detach(|| *self.lock() = Some(writing));
+            Ok(view.len())
+        })
     }
 
     /// Ends it, and waits until it is durable under its name.
@@ -152,7 +156,7 @@ impl Writing {
     /// Gives it up: there is no such file.
     fn discard(&self, py: Python<'_>) {
         py.detach(|| {
-            if let Some(mut writing) = self.lock().take() {
+            if let Ok(mut writing) = self.take() {
                 writing.discard();
             }
         });
@@ -165,6 +169,9 @@ impl Writing {
     }
 
     fn take(&self) -> Result<haul_copy::Writing, Failure> {
+        if !self.0.is_here() {
+            return Err(Failure::new("Closed", "the file is being written by the process that this one was forked from"));
+        }
         self.lock().take().ok_or_else(|| Failure::new("Closed", "the file is no longer being written"))
     }
 }

@@ -164,7 +164,7 @@ pub struct FleetJob {
 #[derive(Default)]
 struct Shared {
     last: Mutex<(Snapshot, u64)>,
-    ended: Mutex<Option<Result<SessionReport, Failure>>>,
+    ended: Mutex<Option<Result<Arc<SessionReport>, Failure>>>,
     over: Condvar,
 }
 
@@ -190,7 +190,7 @@ impl FleetJob {
             let watcher = Watcher(Arc::clone(&done));
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&watcher, &stop)));
             let result = result.unwrap_or(Err(SessionError::Failed));
-            *lock(&done.ended) = Some(result.map_err(Failure::from));
+            *lock(&done.ended) = Some(result.map(Arc::new).map_err(Failure::from));
             done.over.notify_all();
         };
         thread::Builder::new().name("haul-fleet".into()).spawn(run)?;
@@ -218,7 +218,7 @@ impl FleetJob {
 
     /// How it goes.
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (snapshot, problems) = lock(&self.shared.last).clone();
+        let (snapshot, problems) = py.detach(|| lock(&self.shared.last).clone());
         let told = PyDict::new(py);
         told.set_item("seconds", snapshot.elapsed.as_secs_f64())?;
         told.set_item("files", snapshot.files_done)?;
@@ -234,12 +234,9 @@ impl FleetJob {
 
     /// What it did, or why it failed; once it is over.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let ended = lock(&self.shared.ended);
-        let report = match &*ended {
-            Some(Ok(report)) => report,
-            Some(Err(failure)) => return Err(failure.clone().into_py_err(py)),
-            None => return Err(Failure::usage("the job is not over").into_py_err(py)),
-        };
+        // Not under its lock: making an exception runs Python, and another thread may wait for the lock.
+        let ended = py.detach(|| lock(&self.shared.ended).clone());
+        let report = ended.unwrap_or_else(|| Err(Failure::usage("the job is not over"))).or_raise(py)?;
         let mut outcome = Outcome::default();
         outcome.add(&report.job.files, String::new(), None);
         let told = PyDict::new(py);

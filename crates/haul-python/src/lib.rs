@@ -30,6 +30,7 @@ mod kept;
 mod keys;
 mod logs;
 mod measuring;
+mod process;
 mod proxying;
 mod reach;
 mod settings;

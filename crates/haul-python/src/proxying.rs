@@ -160,10 +160,9 @@ impl Proxy {
             let ready = |state: &mut State| state.ports.is_empty() && state.ended.is_none();
             drop(shared.changed.wait_while(shared.lock(), ready));
         })?;
-        match &self.shared.lock().ended {
-            Some(Err(failure)) => Err(failure.clone().into_py_err(py)),
-            _ => Ok(()),
-        }
+        // Not under its lock: making an exception runs Python, and another thread may wait for the lock.
+        let ended = py.detach(|| self.shared.lock().ended.clone());
+        ended.unwrap_or(Ok(())).or_raise(py)
     }
 }
 

@@ -45,10 +45,11 @@ impl SendStream {
     /// Writes all of it; returns how much that was.
     #[pyo3(signature = (data, timeout=None))]
     fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<usize> {
-        let view = View::reading(data)?;
-        let mut written = 0;
-        wait(py, timeout, |cx| poll_write_all(&mut lock(&self.0), cx, &view, &mut written))?;
-        Ok(view.len())
+        View::reading(data)?.during(py, |view| {
+            let (bytes, mut written) = (&**view, 0);
+            wait(py, timeout, |cx| poll_write_all(&mut lock(&self.0), cx, bytes, &mut written))?;
+            Ok(bytes.len())
+        })
     }
 
     fn write_pending(&self, data: &Bound<'_, PyAny>) -> PyResult<Pending> {
@@ -98,9 +99,10 @@ impl RecvStream {
     /// Reads into a buffer what there is, at least one byte; 0 is the end.
     #[pyo3(signature = (buffer, timeout=None))]
     fn readinto(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<usize> {
-        let mut view = View::writing(buffer)?;
-        let room = view.bytes_mut();
-        wait(py, timeout, |cx| lock(&self.0).poll_read(cx, room))
+        View::writing(buffer)?.during(py, |view| {
+            let room = view.bytes_mut();
+            wait(py, timeout, |cx| lock(&self.0).poll_read(cx, room))
+        })
     }
 
     fn readinto_pending(&self, buffer: &Bound<'_, PyAny>) -> PyResult<Pending> {

@@ -146,9 +146,11 @@ impl Pending {
 impl Pending {
     /// Goes on with it; true once it is done. Else `number` is told to the reactor when it is worth another try.
     fn poll(&self, py: Python<'_>, reactor: &Reactor, number: u64) -> bool {
-        buffer::give_back(py);
         let waker: Waker = Arc::new(Notify { number, queue: Arc::clone(&reactor.0) }).into();
-        py.detach(|| self.poll_with(&waker))
+        let is_done = py.detach(|| self.poll_with(&waker));
+        // What it was given as well, once it is done: whoever awaits it may then resize that.
+        buffer::give_back(py);
+        is_done
     }
 
     /// What it gives, once.
@@ -164,6 +166,7 @@ impl Pending {
     fn cancel(&self, py: Python<'_>) {
         let stage = py.detach(|| std::mem::replace(&mut *self.lock(), Stage::Over));
         py.detach(|| drop(stage));
+        buffer::give_back(py);
     }
 }
 

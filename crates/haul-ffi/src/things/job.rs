@@ -1,6 +1,7 @@
 //! Copies of files and trees, with one host or with a fleet, each with a thread of its own.
 
 mod counts;
+mod inside;
 mod watcher;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,6 +12,7 @@ use haul_copy::{Copier, Job as Copy, NotCopied};
 use haul_files::Cancel;
 use haul_peer::Host;
 
+use self::inside::Hearing;
 use crate::failure::{Code, Failure, Outcome, system};
 use crate::signals;
 pub use counts::{HaulCopyProgress, HaulCopyResult, HaulFleetServer, ProblemFn, ServerFn, TellFn, WouldFn};
@@ -21,6 +23,7 @@ pub struct Job {
     pub cancel: Cancel,
     state: Arc<Mutex<State>>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    hearing: Arc<Hearing>,
 }
 
 #[derive(Default)]
@@ -46,7 +49,7 @@ impl Job {
         work: impl FnOnce(&Watcher) -> Outcome<HaulCopyResult> + Send + 'static,
     ) -> Outcome<Self> {
         let state = Arc::<Mutex<State>>::default();
-        let of_thread = Arc::clone(&state);
+        let (of_thread, hearing) = (Arc::clone(&state), watcher.hearing());
         let work = move || {
             let copied = || work(&watcher);
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(copied))
@@ -60,7 +63,7 @@ impl Job {
         };
         let thread = signals::blocked(|| thread::Builder::new().name("haul-copy".into()).spawn(work));
         let thread = thread.map_err(|error| system("cannot start a thread for the copy", &error))?;
-        Ok(Self { cancel, state, thread: Mutex::new(Some(thread)) })
+        Ok(Self { cancel, state, thread: Mutex::new(Some(thread)), hearing })
     }
 
     /// Ready when it is over.
@@ -75,11 +78,11 @@ impl Job {
         Poll::Pending
     }
 
-    /// Stops it and waits for its thread, unless that is the one which asks.
+    /// Stops it and waits for its thread, unless it is one of its callbacks that asks: then it ends behind it, and calls no more.
     pub fn close(&self) {
         self.cancel.cancel();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) {
+        if let Some(thread) = thread.filter(|_| !self.hearing.end_from_inside()) {
             let _ = thread.join();
         }
     }

@@ -1,6 +1,8 @@
 /* Copies: state source haul://host:port/root/target back. Pushes the source, pulls it to `back`, and is cancelled, refused and closed in between. */
 #include "check.h"
 
+#include <stdatomic.h>
+
 struct heard {
     int calls, problems, stop;
     struct haul_copy_progress last;
@@ -29,6 +31,27 @@ static void on_would(void *context, int what, const char *path, uint64_t bytes) 
     EXPECT(what >= HAUL_WOULD_COPY && what <= HAUL_WOULD_DELETE && path[0] != 0);
     heard->would[what]++;
     heard->would_bytes += bytes;
+}
+
+/* Closes its job in a callback. */
+struct closes {
+    int at; /* in which one */
+    _Atomic haul_t job;
+    atomic_int calls, closed;
+};
+
+static int on_progress_close(void *context, const struct haul_copy_progress *progress) {
+    struct closes *closes = context;
+    (void)progress;
+    if (atomic_fetch_add(&closes->calls, 1) + 1 < closes->at) {
+        return 0;
+    }
+    while (atomic_load(&closes->job) == 0) {
+        usleep(1000);
+    }
+    EXPECT(haul_close(atomic_load(&closes->job)) == 0);
+    atomic_store(&closes->closed, 1);
+    return 0;
 }
 
 int main(int count, char **arguments) {
@@ -157,10 +180,30 @@ int main(int count, char **arguments) {
     job = haul_copy_start(&request);
     EXPECT(haul_close(job) == 0);
 
+    /* By a callback: the first is the job's own thread's, most others are not. It hears no more. */
+    static struct closes closes[] = {{.at = 1}, {.at = 4}};
+    request.progress = on_progress_close;
+    request.problem = NULL;
+    for (int which = 0; which < 2; which++) {
+        request.context = &closes[which];
+        job = haul_copy_start(&request);
+        EXPECT(job > 0);
+        atomic_store(&closes[which].job, job);
+        for (int turn = 0; turn < 6000 && !atomic_load(&closes[which].closed); turn++) {
+            usleep(10000);
+        }
+        EXPECT(atomic_load(&closes[which].closed));
+        REFUSED(haul_copy_wait(job, NULL), HAUL_EHANDLE, "a job that is closed");
+    }
+    request.progress = on_progress;
+    request.problem = on_problem;
+    request.context = &heard;
+
     /* A daemon that is not known, and a root that it has not. */
     request.state = arguments[4];
     job = haul_copy_start(&request);
     EXPECT(haul_copy_wait(job, NULL) == HAUL_EUNTRUSTED && haul_close(job) == 0);
+    EXPECT(atomic_load(&closes[0].calls) == 1 && atomic_load(&closes[1].calls) == 4);
     EXPECT(haul_cleanup() == 0);
     return 0;
 }

@@ -1,7 +1,7 @@
 //! What the application hears of a copy: counts, a few times a second, and each file that was not copied.
 
 use std::ffi::{CString, c_int};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_copy::CopyWatch;
@@ -9,6 +9,7 @@ use haul_files::{Cancel, Change, Event, FileProblem, Observer, Would};
 use haul_fleet::{JobEvent, JobObserver, MemberState, MemberView, Snapshot};
 
 use super::counts::{HaulCopyProgress, HaulFleetServer, ProblemFn, ServerFn, TellFn, WouldFn};
+use super::inside::Hearing;
 use crate::pointers::Given;
 use crate::waiting::now;
 
@@ -24,6 +25,7 @@ pub struct Watcher {
     cancel: Cancel,
     /// Held while the application is called: one call at a time.
     counts: Mutex<Counts>,
+    hearing: Arc<Hearing>,
 }
 
 struct Counts {
@@ -35,7 +37,12 @@ impl Watcher {
     pub fn new(progress: Option<TellFn>, problem: Option<ProblemFn>, context: Given, cancel: Cancel) -> Self {
         let so_far = HaulCopyProgress { size: size_of::<HaulCopyProgress>() as u64, ..HaulCopyProgress::default() };
         let counts = Mutex::new(Counts { so_far, told: None });
-        Self { progress, problem, server: None, would: None, context, cancel, counts }
+        Self { progress, problem, server: None, would: None, context, cancel, counts, hearing: Arc::default() }
+    }
+
+    /// Whether the application hears anything.
+    pub fn hearing(&self) -> Arc<Hearing> {
+        Arc::clone(&self.hearing)
     }
 
     /// The same with a function that hears of the servers of a fleet.
@@ -55,7 +62,7 @@ impl Watcher {
 
     /// `count` changes the counts, and says whether they are told whatever the time.
     fn tell(&self, count: impl FnOnce(&mut HaulCopyProgress) -> bool) {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.one_at_a_time();
         let now = now();
         let at_once = count(&mut counts.so_far);
         let Some(progress) = self.progress.filter(|_| at_once || counts.told.is_none_or(|told| now - told >= TELL_EVERY)) else {
@@ -63,9 +70,14 @@ impl Watcher {
         };
         counts.told = Some(now);
         // SAFETY: the application's promise: its function takes its context, and counts for as long as the call.
-        if unsafe { progress(self.context.pointer(), &raw const counts.so_far) } != 0 {
+        let answer = self.hearing.call(|| unsafe { progress(self.context.pointer(), &raw const counts.so_far) });
+        if answer.is_some_and(|answer| answer != 0) {
             self.cancel.cancel();
         }
+    }
+
+    fn one_at_a_time(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -128,9 +140,9 @@ impl Watcher {
         });
         let message = CString::new(problem.to_string().replace('\0', "\\0"));
         if let (Some(tell), Ok(message)) = (self.problem, message) {
-            let _one_at_a_time = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+            let _one_at_a_time = self.one_at_a_time();
             // SAFETY: the application's promise: its function takes its context and a text.
-            unsafe { tell(self.context.pointer(), message.as_ptr()) };
+            self.hearing.call(|| unsafe { tell(self.context.pointer(), message.as_ptr()) });
         }
     }
 
@@ -145,9 +157,9 @@ impl Watcher {
             Change::Attributes => return,
         };
         if let (Some(tell), Ok(path)) = (self.would, CString::new(path.0.clone())) {
-            let _one_at_a_time = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+            let _one_at_a_time = self.one_at_a_time();
             // SAFETY: the application's promise: its function takes its context and a text.
-            unsafe { tell(self.context.pointer(), what, path.as_ptr(), bytes) };
+            self.hearing.call(|| unsafe { tell(self.context.pointer(), what, path.as_ptr(), bytes) });
         }
     }
 
@@ -171,8 +183,8 @@ impl Watcher {
             rate_bps: view.rate.as_bps(),
             rtt_us: view.path.rtt_us,
         };
-        let _one_at_a_time = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.one_at_a_time();
         // SAFETY: the application's promise: its function takes its context, and a structure for as long as the call.
-        unsafe { tell(self.context.pointer(), &raw const told) };
+        self.hearing.call(|| unsafe { tell(self.context.pointer(), &raw const told) });
     }
 }
