@@ -74,9 +74,9 @@ impl Far {
             Ok((send, receive))
         });
         let lifeline = connected.lifeline();
-        let goes_on = || match lifeline.holds() {
-            true => unless_cancelled(cancel),
-            false => Err(io::Error::other("ssh has ended, and nobody is heard")),
+        let goes_on = || {
+            unless_cancelled(cancel)?;
+            if lifeline.holds() { Ok(()) } else { Err(io::Error::other("ssh has ended, and nobody is heard")) }
         };
         match streams.and_then(|streams| transfer::carry(&connection, streams, local, &stop, events, &goes_on)) {
             Ok(outcome) => {
