@@ -5,7 +5,8 @@ use std::time::Duration;
 use rustix::event::Timespec;
 
 use super::status::{HostStatus, WanStatus};
-use super::talk::{Answer, AskError, Namespaces, Request, ask};
+use super::talk::{Answer, AskError, Namespaces, PATIENCE, Request, ask};
+use crate::clock;
 use crate::options::LinkChanges;
 
 /// A WAN by its name, whether there is one or not: each call asks.
@@ -49,18 +50,29 @@ impl NamedWan {
     /// All counts, with rates over half a second.
     pub fn measured(&self) -> Result<WanStatus, AskError> {
         let before = self.status()?;
-        let moment = Timespec { tv_sec: 0, tv_nsec: i64::from(MOMENT.subsec_nanos()) };
         // A signal makes it shorter, which the clock of the counts knows.
-        let _ = rustix::event::poll(&mut [], Some(&moment));
+        rest(MOMENT);
         Ok(self.status()?.since(&before))
     }
 
     /// Ends the WAN and whatever runs on its hosts; returns when the name is free again.
     pub fn down(&self) -> Result<(), AskError> {
+        self.down_within(PATIENCE)
+    }
+
+    fn down_within(&self, patience: Duration) -> Result<(), AskError> {
         self.ask(&Request::Down)?;
-        // The name is free when the emulator and all processes of its hosts are gone.
-        while self.status().is_ok() {}
-        Ok(())
+        let told = clock::now();
+        // The name is free when the emulator and all processes of its hosts are gone. Until then it answers, or goes in the middle of it.
+        loop {
+            match self.status() {
+                Err(AskError::NoSuchWan { .. } | AskError::AnotherUsers { .. }) => return Ok(()),
+                _ if clock::now().since(told) > patience => {
+                    return Err(AskError::StillThere { name: self.name.clone(), waited: patience });
+                }
+                _ => rest(INTERVAL),
+            }
+        }
     }
 
     fn ask(&self, request: &Request) -> Result<(Answer, Option<Namespaces>), AskError> {
@@ -68,5 +80,37 @@ impl NamedWan {
     }
 }
 
+fn rest(time: Duration) {
+    let time = Timespec { tv_sec: 0, tv_nsec: i64::from(time.subsec_nanos()) };
+    let _ = rustix::event::poll(&mut [], Some(&time));
+}
+
 /// Long enough for a rate, short enough to wait for.
 const MOMENT: Duration = Duration::from_millis(500);
+/// How often whoever waits for its end looks.
+const INTERVAL: Duration = Duration::from_millis(1);
+
+#[cfg(test)]
+mod tests {
+    use super::super::talk::{Refusal, listen, serve};
+    use super::*;
+
+    /// It says that it ends, and goes on answering.
+    #[test]
+    fn a_wan_that_does_not_end_is_not_waited_for_without_end() {
+        let wan = NamedWan::new(&format!("stays-{}", std::process::id()));
+        let listener = listen(wan.name()).expect("the name is free");
+        listener.set_nonblocking(false).expect("set");
+        std::thread::spawn(move || {
+            while let Ok((stream, _)) = listener.accept() {
+                let _ = serve(&stream, |request| match request {
+                    Request::Down => Ok((Answer::Done, None)),
+                    // Whatever it says, it is there.
+                    _ => Err(Refusal::System(0)),
+                });
+            }
+        });
+        let error = wan.down_within(Duration::from_millis(50)).expect_err("it is there");
+        assert!(matches!(error, AskError::StillThere { .. }), "{error}");
+    }
+}

@@ -107,6 +107,25 @@ pub enum AskError {
         /// The name.
         name: String,
     },
+    /// Somebody else listens by that name, who is not asked: what is entered of a WAN is the emulator's to choose.
+    #[error(
+        "the WAN `{name}` belongs to another user, {owner} by number: run the command as that user, or make a WAN of another name \
+         (--name)"
+    )]
+    AnotherUsers {
+        /// The name.
+        name: String,
+        /// Whose it is.
+        owner: u32,
+    },
+    /// It was told to end, and is still there.
+    #[error("the WAN `{name}` has not ended within {} s of being told to: kill its process (`ps -C haul-lab`)", .waited.as_secs())]
+    StillThere {
+        /// The name.
+        name: String,
+        /// How long its end was waited for.
+        waited: Duration,
+    },
     /// Somebody listens, and does not answer.
     #[error("the emulator of the WAN `{name}` does not answer: {source}")]
     NoAnswer {
@@ -139,8 +158,8 @@ pub struct Namespaces {
 
 /// The longest line of either kind.
 const LINE_BYTES: usize = 1 << 20;
-/// An emulator that takes longer to answer is stuck.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// An emulator that takes longer to answer, or to end, is stuck.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Listens in the network namespace of the calling thread.
 pub fn listen(name: &str) -> io::Result<UnixListener> {
@@ -149,14 +168,23 @@ pub fn listen(name: &str) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Asks the emulator of that name.
+/// Asks the emulator of that name, which must be this user's.
 pub fn ask(name: &str, request: &Request) -> Result<(Answer, Option<Namespaces>), AskError> {
+    ask_of(name, rustix::process::geteuid().as_raw(), request)
+}
+
+/// Anybody may take an abstract name, and give namespaces of their own to whoever asks.
+fn ask_of(name: &str, user: u32, request: &Request) -> Result<(Answer, Option<Namespaces>), AskError> {
     let lost = |source: io::Error| AskError::NoAnswer { name: name.to_owned(), source };
     let mut stream =
         address(name).and_then(|address| UnixStream::connect_addr(&address)).map_err(|error| match error.kind() {
             io::ErrorKind::ConnectionRefused => AskError::NoSuchWan { name: name.to_owned() },
             _ => lost(error),
         })?;
+    let owner = peer_uid(&stream).map_err(lost)?;
+    if owner != user {
+        return Err(AskError::AnotherUsers { name: name.to_owned(), owner });
+    }
     stream.set_read_timeout(Some(PATIENCE)).map_err(lost)?;
     let mut line = serde_json::to_vec(request).map_err(|error| lost(error.into()))?;
     line.push(b'\n');
@@ -198,7 +226,7 @@ fn address(name: &str) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("haul-lab/{name}"))
 }
 
-/// The user at the other end. Not by rustix, which has no place for a process outside this process namespace: its number is 0 here.
+/// The user at the other end; of a listener that was asked, whoever has begun to listen. Not by rustix, which has no place for a process outside this process namespace: its number is 0 here.
 fn peer_uid(stream: &UnixStream) -> io::Result<u32> {
     let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
@@ -238,4 +266,44 @@ fn read_line(stream: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
         line.extend_from_slice(room.get(..read.bytes).unwrap_or_default());
     }
     Ok((line, fds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It gives the namespaces of this process to whoever asks, as an attacker's emulator would those of a trap.
+    #[test]
+    fn namespaces_of_another_user_are_not_taken() {
+        let name = format!("trap-{}", std::process::id());
+        let (told, listens) = std::sync::mpsc::channel();
+        let trap = std::thread::spawn({
+            let name = name.clone();
+            move || {
+                // Of this thread alone. Who is not root stays who it is, and asks in the name of another user below.
+                let nobody = rustix::process::Uid::from_raw(65534);
+                let user = rustix::thread::set_thread_uid(nobody).map_or_else(|_| rustix::process::geteuid(), |()| nobody);
+                let listener = UnixListener::bind_addr(&address(&name).expect("a name")).expect("it is free");
+                told.send(user.as_raw()).expect("waited for");
+                for _ in 0..2 {
+                    let (stream, _) = listener.accept().expect("somebody asks");
+                    let own = std::fs::File::open("/proc/self/ns/net").expect("a namespace");
+                    // Who does not want an answer has gone by now.
+                    let _ = send_line(&stream, b"{\"hosts\":[]}\n", &[own.as_fd(); 3]);
+                }
+            }
+        });
+        let user = listens.recv().expect("it listens");
+        let own = rustix::process::geteuid().as_raw();
+        let own = if own == user { own + 1 } else { own };
+        let request = Request::Enter { host: None };
+        let refused = ask_of(&name, own, &request).map(drop);
+        let Err(error @ AskError::AnotherUsers { owner, .. }) = refused else { panic!("{refused:?}") };
+        assert_eq!(owner, user);
+        assert!(error.to_string().contains(&format!("another user, {user} by number: run the command as that user")), "{error}");
+        // That user's own question is answered.
+        let (_, namespaces) = ask_of(&name, user, &request).expect("an answer");
+        assert!(namespaces.is_some());
+        trap.join().expect("ended");
+    }
 }
