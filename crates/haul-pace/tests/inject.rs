@@ -183,6 +183,63 @@ fn what_it_cannot_do_is_said() {
     });
 }
 
+/// An injector whose interface has lost its carrier while packets wait.
+fn without_carrier(line: &Line) -> Injector {
+    let carrier = |word: &str| ip(&["link", "set", "dev", Line::INTERFACE, "carrier", word]).unwrap();
+    within(&line.near, || {
+        let injector = Injector::start(&spec()).unwrap();
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        let send = || drop(socket.send_to(&[0; 1400], (Line::FAR, 9)));
+        // Until the far host's address on the line is known.
+        while injector.stats().packets == 0 {
+            send();
+            pause();
+        }
+        // A fifth of a second of the rate is kept: some of that waits when the carrier goes.
+        (0..2000).for_each(|_| send());
+        carrier("off");
+        injector
+    })
+}
+
+#[test]
+fn a_carrier_that_is_lost_ends_it_and_its_routes() {
+    let Some(line) = lay() else { return };
+    let injector = without_carrier(&line);
+    for _ in 0..1000 {
+        if !injector.runs() {
+            break;
+        }
+        pause();
+    }
+    if injector.runs() {
+        let stats = injector.stats();
+        // Its end would be waited for.
+        std::mem::forget(injector);
+        panic!("{stats:?}");
+    }
+    let routes = within(&line.near, || ip(&["route"]).unwrap());
+    assert!(!routes.contains("haulpace"), "{routes}");
+    let error = injector.stop().expect_err("it has ended by itself");
+    assert!(error.to_string().contains("has taken nothing for 5 s"), "{error}");
+}
+
+#[test]
+fn it_ends_at_once_where_there_is_no_carrier() {
+    let Some(line) = lay() else { return };
+    let injector = without_carrier(&line);
+    // It stands still: nothing is counted any more.
+    let mut before = 0;
+    while injector.stats().gaps != before {
+        before = injector.stats().gaps;
+        (0..5).for_each(|_| pause());
+    }
+    let (told, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || told.send(injector.stop().is_ok()));
+    // It would give up by itself after 5 s, with an error.
+    assert_eq!(ended.recv_timeout(Duration::from_secs(20)), Ok(true));
+}
+
 #[expect(clippy::disallowed_methods, reason = "a network needs its time")]
 fn pause() {
     std::thread::sleep(Duration::from_millis(20));

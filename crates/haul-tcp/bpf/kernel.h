@@ -38,6 +38,8 @@ struct sock {
 	int sk_sndbuf;
 	int sk_rcvbuf;
 	unsigned long sk_pacing_rate;
+	/* By SO_MAX_PACING_RATE; all bits: no limit. */
+	unsigned long sk_max_pacing_rate;
 	u32 sk_pacing_status;
 };
 
@@ -55,6 +57,8 @@ struct inet_connection_sock {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
+	/* Of a connection that opens, the number of its first byte. */
+	u32 write_seq;
 	u32 snd_cwnd;
 	u32 snd_cwnd_clamp;
 	u32 snd_ssthresh;
@@ -268,6 +272,7 @@ static long (*bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
 static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
 static long (*bpf_skb_load_bytes)(const void *skb, u32 offset, void *to, u32 length) = (void *)26;
 static long (*bpf_setsockopt)(void *socket, int level, int name, void *value, int length) = (void *)49;
+static long (*bpf_getsockopt)(void *socket, int level, int name, void *value, int length) = (void *)57;
 static long (*bpf_sock_ops_cb_flags_set)(struct bpf_sock_ops *ctx, int flags) = (void *)59;
 static void (*bpf_spin_lock)(struct bpf_spin_lock *lock) = (void *)93;
 static void (*bpf_spin_unlock)(struct bpf_spin_lock *lock) = (void *)94;

@@ -122,6 +122,9 @@ static __always_inline void learn(struct sock *sk, const struct flow *f)
 	bpf_map_update_elem(&peers, &peer, &memory, BPF_ANY);
 }
 
+/* Never above what the application, or a program at a cgroup (`haul pace`), lets it have: a law with a rate of its own is asked to see to that. */
+static __always_inline void set_pacing(struct sock *sk, u64 rate) { sk->sk_pacing_rate = min64(rate, sk->sk_max_pacing_rate); }
+
 static __always_inline void begin(struct sock *sk, u32 law)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -174,7 +177,7 @@ static __always_inline void begin(struct sock *sk, u32 law)
 	if (f->phase == PHASE_JUMP) {
 		u32 window = (u32)min64(window_packets(f), tp->snd_cwnd_clamp);
 
-		sk->sk_pacing_rate = (u64)window * tp->mss_cache * PPM / max64(rtt_us, 1);
+		set_pacing(sk, (u64)window * tp->mss_cache * PPM / max64(rtt_us, 1));
 		tp->snd_cwnd = window;
 	}
 }
@@ -206,7 +209,7 @@ static __always_inline void control(struct sock *sk, const struct rate_sample *r
 
 	modes_on_ack(f, &a, k);
 	tp->snd_cwnd = window_packets(f);
-	sk->sk_pacing_rate = f->pacing;
+	set_pacing(sk, f->pacing);
 }
 
 static __always_inline void state(struct sock *sk, u8 to)

@@ -26,6 +26,8 @@ pub(crate) struct Object<T: ?Sized>(pub(crate) T);
 /// Maps that old and new share.
 const SHARED: [&str; 6] = ["flows", "knobs", "totals", PEERS, "change", "subflows"];
 const PEERS: &str = "peers";
+/// Of the programs that give connections their law by their peer.
+const CHOSEN: &str = "haul_chosen";
 const PROGRAMS: [&str; 2] = ["show", "alter"];
 /// `cong_control` has the four arguments that are used here.
 const OLDEST_KERNEL: (u32, u32) = (6, 10);
@@ -185,13 +187,26 @@ impl Pins {
     }
 }
 
-/// Loads the program that gives connections their law by their peer, with its table, both named in a directory of their own.
+/// Loads the program that gives connections their law by their peer, with its table, both named in a directory of their own. What says by how narrow a rule a connection has its law has its name beside that
+/// directory, and is all such programs'.
 pub(crate) fn load_chooser(dir: &Path) -> Result<(), LoadError> {
     obstacle()?;
     make(dir)?;
     let library = Library::open()?;
-    let object = library.object(&CHOOSE.0)?;
-    object.load()?;
+    let chosen = dir.with_file_name(CHOSEN);
+    let loaded = || {
+        let object = library.object(&CHOOSE.0)?;
+        object.share(CHOSEN, &chosen)?;
+        object.load().map(|()| object)
+    };
+    let object = match loaded() {
+        // One of another layout is an older haul's.
+        Err(LoadError::Refused { .. }) if chosen.exists() => {
+            remove(&chosen)?;
+            loaded()?
+        }
+        object => object?,
+    };
     for (name, fd) in [("program", object.program("choose")?), ("rules", object.map("rules")?)] {
         remove(&dir.join(name))?;
         bpf::pin(fd, &dir.join(name)).map_err(|source| place(&dir.join(name), source))?;

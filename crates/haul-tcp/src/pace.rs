@@ -104,6 +104,11 @@ impl Pace {
         if !mount::is_shared() {
             return Err(LoadError::OwnMounts.into());
         }
+        // What cannot be had leaves what is on as it is.
+        if let Some(spec) = &queue {
+            queue::sweep(&self.state);
+            Queue::may_be_at(spec, classes, self.queue_place().as_ref())?;
+        }
         self.take_back()?;
         let bpf = self.bpf();
         mount::mount_bpf(&bpf).map_err(|source| laws::place(&bpf, source))?;
@@ -268,11 +273,17 @@ fn load(classes: &[PaceClass]) -> Result<Spread, TcpError> {
     laws::obstacle()?;
     let library = Library::open()?;
     let object = library.object(&PACE.0)?;
+    // What several programs hold a connection to, they have in common.
+    if let Some(held) = bpf::map_called(HELD, HELD_BYTES) {
+        object.reuse(HELD, held.as_fd())?;
+    }
     object.load()?;
     let doing = "filling the tables";
     let (networks, paces) = (object.map("classes")?, object.map("paces")?);
+    // Not zero, and no other program's that is about.
+    let holder = u64::from(clock::since_start().as_nanos() as u32 | 1);
     for (index, class) in (0_u32..).zip(classes) {
-        let pace = [(class.bits_per_s / 8).to_ne_bytes(), u64::from(class.follows).to_ne_bytes()].concat();
+        let pace = [class.bits_per_s / 8, u64::from(class.follows), holder].map(u64::to_ne_bytes).concat();
         bpf::update(paces, &index.to_ne_bytes(), &pace).map_err(TcpError::doing(doing))?;
         bpf::update(networks, &class.key(), &index.to_ne_bytes()).map_err(TcpError::doing(doing))?;
     }
@@ -302,6 +313,9 @@ const DEPART: &str = "depart";
 const COUNTS: &str = "counts";
 /// An entry of it.
 const COUNT_BYTES: usize = 24;
+/// The map that all programs have in common, by its name in the kernel, and the size of its values: `struct held`.
+const HELD: &str = "haul_held";
+const HELD_BYTES: u32 = 40;
 /// As there.
 const TIME_SHIFT: u32 = 30;
 /// As many as the program's tables have.

@@ -71,21 +71,30 @@ struct Note {
 }
 
 impl Queue {
-    /// Makes the discipline at an interface, for each of these classes that has a rate.
-    pub(crate) fn at(state: &Path, spec: &QueueSpec<'_>, classes: &[PaceClass]) -> Result<Self, TcpError> {
+    /// Whether one can be made there, once the one that is `given_up` has gone; nothing is changed.
+    pub(crate) fn may_be_at(spec: &QueueSpec<'_>, classes: &[PaceClass], given_up: Option<&QueuePlace>) -> Result<(), TcpError> {
         let interface = spec.interface;
         if with_rates(classes).next().is_none() {
             return Err(TcpError::NoSuchSetting(format!("no class has a rate that a queue at {interface} could hold")));
         }
+        index(interface)?;
+        match standing(interface)? {
+            Standing::Ours if given_up != Some(&QueuePlace::here(interface)?) => {
+                Err(TcpError::QueueInUse { interface: interface.to_owned() })
+            }
+            Standing::Default | Standing::Ours => Ok(()),
+            Standing::Chosen(kind) => Err(TcpError::QueueTaken { interface: interface.to_owned(), kind }),
+        }
+    }
+
+    /// Makes the discipline at an interface, for each of these classes that has a rate.
+    pub(crate) fn at(state: &Path, spec: &QueueSpec<'_>, classes: &[PaceClass]) -> Result<Self, TcpError> {
+        let interface = spec.interface;
         let number = index(interface)?;
         let program = load(number, classes)?;
         let place = QueuePlace::here(interface)?;
         let note = Some(Note::write(state, &place)?);
-        match standing(interface)? {
-            Standing::Default => {}
-            Standing::Ours => return Err(TcpError::QueueInUse { interface: interface.to_owned() }),
-            Standing::Chosen(kind) => return Err(TcpError::QueueTaken { interface: interface.to_owned(), kind }),
-        }
+        Self::may_be_at(spec, classes, None)?;
         // Dropped, it takes away what is ours: not before there is something of ours.
         let mut queue = Self { place, program, departures: None, note };
         let departures = || {

@@ -156,7 +156,7 @@ impl Injector {
         self.counters.read()
     }
 
-    /// Whether it still runs; it ends by itself where its interface goes.
+    /// Whether it still runs; it ends by itself where its interface goes, or takes nothing for 5 s.
     pub fn runs(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }

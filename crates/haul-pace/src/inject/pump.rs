@@ -98,7 +98,7 @@ impl Pump {
             self.take_in()?;
             self.follow();
             self.fill();
-            self.send()?;
+            self.send(cancel)?;
             self.wait()?;
         }
         Ok(())
@@ -184,12 +184,20 @@ impl Pump {
         self.behind = self.scheduler.waiting() > 0;
     }
 
-    fn send(&mut self) -> io::Result<()> {
-        let mut sent = 0;
-        while sent < self.batch.len() {
+    fn send(&mut self, cancel: &Cancel) -> io::Result<()> {
+        let (mut sent, mut full_since) = (0, None);
+        while sent < self.batch.len() && !cancel.is_cancelled() {
             match self.socket.send(self.batch.get(sent..).unwrap_or_default()) {
-                Ok(count) => sent += count,
-                Err(error) if is_full(&error) => pause(Duration::from_micros(20)),
+                Ok(count) => (sent, full_since) = (sent + count, None),
+                Err(error) if is_full(&error) => {
+                    let now = clock::now();
+                    // An interface without a carrier says the same, for as long as it has none.
+                    if now.since(*full_since.get_or_insert(now)) > PATIENCE {
+                        let said = format!("the interface has taken nothing for {} s: is its cable in?", PATIENCE.as_secs());
+                        return Err(io::Error::new(io::ErrorKind::NetworkDown, said));
+                    }
+                    pause(Duration::from_micros(20));
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -233,6 +241,8 @@ fn is_full(error: &io::Error) -> bool {
 /// How much of the line is filled ahead: a process that waits for a processor is back within this time on a host that is not overloaded (a scheduling slice of Linux is 3 ms
 /// at most where two want to run), and a packet waits no longer for what was given to the interface before it.
 const AHEAD: Duration = Duration::from_millis(3);
+/// Pauses that a switch asks for are over after hundreds of milliseconds at most; then this host's packets are better off on their usual way.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Frames at once, fewer than the smallest ring of a common interface has (256).
 const BATCH: usize = 192;
 /// Packets taken in before the line is looked at again.

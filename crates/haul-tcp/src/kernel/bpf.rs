@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -12,6 +12,9 @@ const MAP_UPDATE: libc::c_int = 2;
 const MAP_NEXT_KEY: libc::c_int = 4;
 const OBJ_PIN: libc::c_int = 6;
 const OBJ_GET: libc::c_int = 7;
+const MAP_NEXT_ID: libc::c_int = 12;
+const MAP_BY_ID: libc::c_int = 14;
+const OBJ_INFO: libc::c_int = 15;
 const LINK_CREATE: libc::c_int = 28;
 const LINK_UPDATE: libc::c_int = 29;
 const ITER_CREATE: libc::c_int = 33;
@@ -33,11 +36,16 @@ pub(crate) enum Attach {
 struct Argument([u64; 4]);
 
 fn bpf(command: libc::c_int, words: [u64; 4]) -> io::Result<libc::c_int> {
+    bpf_answered(command, words).map(|(result, _)| result)
+}
+
+/// With what the kernel has written into the argument.
+fn bpf_answered(command: libc::c_int, words: [u64; 4]) -> io::Result<(libc::c_int, [u64; 4])> {
     let mut argument = Argument(words);
     // SAFETY: the argument is as long as is said; pointers in it are of objects that outlive the call, as each caller below shows.
     let result =
         unsafe { libc::syscall(libc::SYS_bpf, command, &raw mut argument, size_of::<Argument>() as libc::c_uint) } as libc::c_int;
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok((result, argument.0)) }
 }
 
 fn descriptor(fd: libc::c_int) -> OwnedFd {
@@ -48,6 +56,11 @@ fn descriptor(fd: libc::c_int) -> OwnedFd {
 /// Two 32-bit fields that follow each other.
 const fn pair(first: u32, second: u32) -> u64 {
     if cfg!(target_endian = "little") { first as u64 | (second as u64) << 32 } else { (first as u64) << 32 | second as u64 }
+}
+
+/// The second of them.
+const fn second(word: u64) -> u32 {
+    if cfg!(target_endian = "little") { (word >> 32) as u32 } else { word as u32 }
 }
 
 fn number(fd: BorrowedFd<'_>) -> u32 {
@@ -100,6 +113,42 @@ pub(crate) fn walk(program: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
     let mut written = Vec::new();
     File::from(iterator).read_to_end(&mut written)?;
     Ok(written)
+}
+
+/// A map of this name whose values have this size, of any program in the kernel.
+pub(crate) fn map_called(name: &str, value_bytes: u32) -> Option<OwnedFd> {
+    let mut id = 0;
+    while let Ok((_, words)) = bpf_answered(MAP_NEXT_ID, [pair(id, 0), 0, 0, 0]) {
+        id = second(words[0]);
+        // One that has just gone is none.
+        let map = bpf(MAP_BY_ID, [pair(id, 0), 0, 0, 0]).map(descriptor);
+        let is_it =
+            |map: &OwnedFd| about(map.as_fd()).is_ok_and(|about| about.is_called(name) && about.value_bytes() == value_bytes);
+        if let Some(map) = map.ok().filter(is_it) {
+            return Some(map);
+        }
+    }
+    None
+}
+
+/// As much of `struct bpf_map_info` as is looked at.
+#[repr(C, align(8))]
+struct About([u8; 40]);
+
+impl About {
+    fn is_called(&self, name: &str) -> bool {
+        self.0[24..].split(|byte| *byte == 0).next() == Some(name.as_bytes())
+    }
+
+    fn value_bytes(&self) -> u32 {
+        self.0[12..].first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes))
+    }
+}
+
+fn about(map: BorrowedFd<'_>) -> io::Result<About> {
+    let mut about = About([0; 40]);
+    bpf(OBJ_INFO, [pair(number(map), size_of::<About>() as u32), (&raw mut about) as u64, 0, 0])?;
+    Ok(about)
 }
 
 pub(crate) fn update(map: BorrowedFd<'_>, key: &[u8], value: &[u8]) -> io::Result<()> {

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io;
 use std::marker::PhantomData;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::path::Path;
 use std::ptr;
 
@@ -38,6 +38,7 @@ haul_clib::functions! {
         bpf_object__find_program_by_name(Object, *const c_char) -> Program;
         bpf_program__fd(Program) -> c_int;
         bpf_map__fd(Map) -> c_int;
+        bpf_map__reuse_fd(Map, c_int) -> c_int;
         bpf_map__set_map_flags(Map, u32) -> c_int;
         bpf_map__set_pin_path(Map, *const c_char) -> c_int;
         bpf_map__attach_struct_ops(Map) -> Link;
@@ -114,6 +115,13 @@ impl Loaded<'_> {
         let map = self.map_named(map)?;
         // SAFETY: the map is of this object; the path is copied.
         check(unsafe { (self.library.functions.bpf_map__set_pin_path)(map, at.as_ptr()) })
+    }
+
+    /// Shares a map with another object, which has it under this descriptor.
+    pub(crate) fn reuse(&self, map: &str, fd: BorrowedFd<'_>) -> Result<(), LoadError> {
+        let map = self.map_named(map)?;
+        // SAFETY: the map is of this object, which is not loaded yet; the descriptor is copied.
+        check(unsafe { (self.library.functions.bpf_map__reuse_fd)(map, fd.as_raw_fd()) })
     }
 
     /// Has a map of operations take effect by links.

@@ -1,5 +1,6 @@
 //! Network namespaces: which one is meant, and doing something in it.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -35,6 +36,14 @@ impl Namespace {
     /// The one of this number, if there is one.
     pub(crate) fn numbered(number: u64) -> Self {
         Self { name: name_of(number), number }
+    }
+
+    /// All in which there is a process that this one may look at, or that `ip netns` has a name for, each once.
+    pub(crate) fn all() -> Vec<Self> {
+        let entries = |dir: &str| fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+        let paths = entries("/proc").map(|process| process.join("ns/net")).chain(entries(NAMES));
+        let numbers: BTreeSet<u64> = paths.filter_map(|path| number(&path).ok()).collect();
+        numbers.into_iter().map(Self::numbered).collect()
     }
 
     pub(crate) const fn number(&self) -> u64 {
@@ -102,7 +111,12 @@ impl Namespace {
 
 impl std::fmt::Display for Namespace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name.as_deref().unwrap_or("host"))
+        match &self.name {
+            Some(name) => f.write_str(name),
+            None if self.is_own() => f.write_str("host"),
+            // As in /proc/PID/ns.
+            None => write!(f, "net:[{}]", self.number),
+        }
     }
 }
 

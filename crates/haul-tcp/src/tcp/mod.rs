@@ -97,7 +97,8 @@ impl Tcp {
         scope.networks.iter().map(one).collect()
     }
 
-    /// Takes back what was done for a scope, or everything. What somebody else has changed since then stays; a law of haul's that is the default though nobody knows of it goes.
+    /// Takes back what was done for a scope, or everything. What somebody else has changed since then stays; a law of haul's that is the default though nobody knows of it goes, where everything is meant that of
+    /// any network namespace.
     pub fn off(&self, scope: Option<&Scope>) -> Result<Vec<Rule>, TcpError> {
         let mut journal = Journal::open(&self.place.state)?;
         self.repair(&mut journal)?;
@@ -116,11 +117,19 @@ impl Tcp {
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
-        if let Some(namespace) = whose_default(scope)?
-            && !journal.changes.iter().any(|change| matches!(change, Change::Default { namespace: of, .. } if *of == namespace))
-        {
-            match put_back_usual(&namespace) {
+        let own = whose_default(scope)?;
+        // One that was made meanwhile has the machine's default of then for its own.
+        let others = if scope.is_none() { Namespace::all() } else { Vec::new() };
+        for namespace in own.iter().chain(others.iter().filter(|other| own.as_ref() != Some(other))) {
+            let is_it =
+                |change: &Change| matches!(change, Change::Default { namespace: of, .. } if of.number() == namespace.number());
+            if journal.changes.iter().any(is_it) {
+                continue;
+            }
+            match put_back_usual(namespace) {
                 Ok(rule) => rules.extend(rule),
+                // One that this process may not enter has never been asked for.
+                Err(TcpError::Namespace { .. }) if own.as_ref() != Some(namespace) => {}
                 Err(error) => failed = failed.or(Some(error)),
             }
         }

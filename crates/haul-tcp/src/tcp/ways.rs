@@ -146,14 +146,15 @@ fn read_default() -> io::Result<String> {
     Ok(fs::read_to_string(DEFAULT)?.trim().to_owned())
 }
 
-/// A law of ours as the default that no journal knows, of a run whose journal is lost: it stays in the kernel, out of everybody's reach, for as long as it is one. The kernel gets its usual
-/// one back.
+/// A law of ours as the default that no journal knows, of a run whose journal is lost, or of a namespace that was made while it was the machine's: it stays in the kernel, out of everybody's reach, for as long as it is
+/// one. The kernel gets its usual one back. A namespace that has gone has none.
 pub(super) fn put_back_usual(namespace: &Namespace) -> Result<Option<Rule>, TcpError> {
     let put_back = || {
         let now = read_default()?;
         if is_ours(&now) { fs::write(DEFAULT, usual()?).map(|()| Some(now)) } else { Ok(None) }
     };
-    let stray = namespace.inside(put_back)?.map_err(|source| TcpError::Default { namespace: namespace.to_string(), source })?;
+    let stray = namespace.inside_if_there(put_back)?.unwrap_or(Ok(None));
+    let stray = stray.map_err(|source| TcpError::Default { namespace: namespace.to_string(), source })?;
     Ok(stray.map(|law| all_in(namespace, &law)))
 }
 
@@ -228,12 +229,17 @@ pub(super) fn attach(dir: &Path, pins: &Path, law: &str, rules: &[([u8; 8], Netw
     laws::load_chooser(pins)?;
     let doing = "attaching to a cgroup";
     let map = bpf::pinned(&pins.join("rules")).map_err(TcpError::doing(doing))?;
+    let root = cgroup::root()?;
+    let depth = dir.strip_prefix(&root).map_or(0, |below| below.components().count()) as u32;
     for (cookie, network) in rules {
         let (address, bits) = mapped(*network);
         // IPv4 and IPv6 are both meant where no network is.
         let bits = if *network == EVERYTHING { 0 } else { bits };
         let key = [&(64 + bits).to_ne_bytes()[..], cookie, &address].concat();
-        bpf::update(map.as_fd(), &key, &name_field(law)).map_err(TcpError::doing(doing))?;
+        // A cgroup's own rule before that of one above it, then the longer network, then that of one namespace.
+        let narrow = depth << 16 | bits << 1 | u32::from(*cookie != [0; 8]);
+        let choice = [&name_field(law)[..], &narrow.to_ne_bytes()].concat();
+        bpf::update(map.as_fd(), &key, &choice).map_err(TcpError::doing(doing))?;
     }
     let program = bpf::pinned(&pins.join("program")).map_err(TcpError::doing(doing))?;
     cgroup::attach(dir, program.as_fd(), bpf::Attach::Sockops)

@@ -21,7 +21,7 @@ const NAME_BYTES: usize = 16;
 
 /// Of the coupled laws: an entry for each subflow that has one of them.
 const SUBFLOWS: &str = "subflows";
-const MAPS: &[&str] = &["flows", "knobs", "totals", "peers", "change", SUBFLOWS];
+const MAPS: &[&str] = &["flows", "knobs", "totals", "peers", "change", SUBFLOWS, "haul_chosen"];
 const PROGRAMS: &[&str] = &["mode_control", "window_avoid", "coupled_avoid", "law_release", "show", "alter"];
 
 /// Numbers and names of what the laws consist of.

@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
 
 use haul_tcp::{Choice, Law, Namespace, Scope, TcpError, Way, default_of};
 use haul_units::Network;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, connect_unspec, socket_with, sockopt};
 
 use crate::objects;
 use crate::rig::{Rig, law_of, own};
@@ -55,6 +58,49 @@ fn a_network_without_a_route_gets_it_at_the_cgroups_root() {
     rig.expect_nothing_left();
 }
 
+/// The kernel asks the programs of the root last, and of one cgroup those that came last.
+#[test]
+fn the_narrower_rule_counts_whichever_is_asked_last() {
+    let Some(rig) = Rig::open() else { return };
+    let on = |law, to: &str| {
+        let rules = rig.tcp.on(&own(law), &Scope { networks: vec![network(to)], ..rig.scope() }).expect("on");
+        assert!(matches!(rules[0].way, Way::Cgroup(_)), "{rules:?}");
+    };
+    on(Law::Modest, "10.9.0.2");
+    on(Law::Aggressive, "10.9.0.0/25");
+    assert_eq!(rig.transfer(), own(Law::Modest), "the longer network");
+    let run = rig.tcp.run(&own(Law::Fair)).expect("it runs");
+    let of_the_run = [rig.transfer(), rig.transfer_back()];
+    run.leave().expect("left");
+    run.end().expect("ended");
+    assert_eq!(of_the_run, [own(Law::Fair), own(Law::Fair)], "the cgroup of its own");
+    assert_eq!(rig.transfer(), own(Law::Modest));
+    rig.tcp.off(None).expect("off");
+    rig.expect_nothing_left();
+}
+
+/// A socket that is connected twice is two connections: a narrow rule for the first peer says nothing of the second.
+#[test]
+fn a_socket_that_connects_again_is_looked_at_again() {
+    let Some(rig) = Rig::open() else { return };
+    ip(&["-n", &rig.wire.b, "address", "add", "10.9.0.3/24", "dev", "x"]);
+    for (law, to) in [(Law::Modest, "10.9.0.2"), (Law::Aggressive, "10.9.0.0/25")] {
+        rig.tcp.on(&own(law), &Scope { networks: vec![network(to)], ..rig.scope() }).expect("on");
+    }
+    let listener = inside(&rig.wire.b, || std::net::TcpListener::bind("0.0.0.0:0").expect("a port"));
+    let port = listener.local_addr().expect("an address").port();
+    let laws = inside(&rig.wire.a, || {
+        let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("a socket");
+        [[10, 9, 0, 2], [10, 9, 0, 3]].map(|to| {
+            connect(&socket, &SocketAddr::from((to, port))).expect("connected");
+            let law = Choice::of_kernel(&sockopt::tcp_congestion(&socket).expect("a name"));
+            connect_unspec(&socket).expect("free again");
+            law
+        })
+    });
+    assert_eq!(laws, [own(Law::Modest), own(Law::Aggressive)]);
+}
+
 #[test]
 fn connections_that_are_open_are_switched_and_seen() {
     let Some(rig) = Rig::open() else { return };
@@ -100,6 +146,40 @@ fn a_default_that_no_journal_knows_gives_way_to_the_usual_one() {
     rig.tcp.on(&own(Law::Modest), &rig.scope()).expect("on");
     rig.tcp.off(Some(&rig.scope())).expect("off");
     assert_eq!(default_of(&rig.namespace()).expect("a default"), usual);
+}
+
+/// A namespace begins with the machine's default; nobody has asked for a law there.
+#[test]
+fn what_a_namespace_was_made_with_goes_with_everything() {
+    let Some(rig) = Rig::open() else { return };
+    rig.tcp.on(&own(Law::Fair), &rig.scope()).expect("on");
+    let far = Namespace::named(&rig.wire.b).expect("the namespace of the test");
+    let usual = default_of(&far).expect("a default");
+    let default = "/proc/sys/net/ipv4/tcp_congestion_control";
+    inside(&rig.wire.b, || fs::write(default, "haul_fair").expect("written"));
+    // One that has no name, for as long as a program is in it.
+    let mut nameless = Command::new("unshare")
+        .args(["--net", "sh", "-c", &format!("echo haul_fair > {default} && echo made && ! read wait && cat {default}")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("unshare of util-linux");
+    let mut says = nameless.stdout.take().expect("a pipe");
+    says.read_exact(&mut [0; 5]).expect("it is there");
+    // What is asked of one namespace touches no other.
+    rig.tcp.off(Some(&Scope { networks: vec![network("192.0.2.0/24")], ..rig.scope() })).expect("off");
+    assert_eq!(default_of(&far).expect("a default"), own(Law::Fair));
+    let rules = rig.tcp.off(None).expect("off");
+    let whose: Vec<&str> = rules.iter().map(|rule| rule.whose.as_str()).collect();
+    assert!(whose.contains(&&*format!("all in {}", rig.wire.b)), "{whose:?}");
+    assert!(whose.iter().any(|whose| whose.starts_with("all in net:[")), "{whose:?}");
+    assert_eq!(default_of(&far).expect("a default"), usual);
+    drop(nameless.stdin.take());
+    let mut left = String::new();
+    says.read_to_string(&mut left).expect("it says");
+    nameless.wait().expect("ended");
+    assert_eq!(Choice::of_kernel(left.trim()), usual);
+    rig.expect_nothing_left();
 }
 
 #[test]
@@ -225,7 +305,7 @@ fn a_name_that_nothing_has_is_refused_and_nothing_is_left() {
 #[test]
 fn mounts_that_nobody_else_sees_are_refused() {
     let Some(rig) = Rig::open() else { return };
-    let output = std::process::Command::new("unshare")
+    let output = Command::new("unshare")
         .args(["--mount", "--propagation", "private"])
         .arg(std::env::current_exe().expect("this program"))
         .args(["--exact", "ways::what_has_mounts_of_its_own", "--nocapture"])

@@ -7,6 +7,7 @@ mod queue;
 #[path = "../wire/mod.rs"]
 mod wire;
 
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard};
@@ -90,12 +91,15 @@ fn connections_of_a_class_share_its_rate_and_others_are_left_alone() {
 /// Two connections whose near ends are of the class; the rate of the first after both were in use, after the second has rested, and after it is in use again. Each is waited for:
 /// the counts are of seconds.
 const REST: &str = r"
-import socket, time
+import socket, sys, time
 listener = socket.create_server(('127.9.8.5', 0))
+most = int(sys.argv[1]) if len(sys.argv) > 1 else None
 ends = []
 for _ in range(2):
     near = socket.create_connection(listener.getsockname())
     ends.append((near, listener.accept()[0]))
+if most:
+    ends[0][0].setsockopt(socket.SOL_SOCKET, 47, most)
 def use(used, enough):
     until = time.monotonic() + 20
     while True:
@@ -107,7 +111,7 @@ def use(used, enough):
             return print(rate, mss)
         time.sleep(0.01)
 use(ends, lambda rate: True)
-use(ends[:1], lambda rate: rate > 9e6)
+use(ends[:1], lambda rate: rate > 9e6 or rate == most)
 use(ends, lambda rate: rate < 6e6)
 ";
 
@@ -122,6 +126,79 @@ fn what_rests_leaves_its_part_to_what_sends() {
     assert!(found.len() == 3 && found.iter().zip(expected).all(as_said), "{found:?}");
     let state = run.status().expect("counted")[0];
     assert_eq!((state.open, state.sending), (0, 0), "all have closed");
+}
+
+/// The kernel asks the program of the run first and that of the machine last.
+#[test]
+fn what_a_run_is_held_to_is_not_lifted_by_what_the_machine_is_held_to() {
+    let Some(_guard) = may() else { return };
+    let state = std::env::temp_dir().join(format!("haul-pace-test-both-{}", std::process::id()));
+    let machine = On(Pace::new(&state));
+    let pace = Pace::new(&std::env::temp_dir().join("haul-pace-test-both-run"));
+    let of_test = |mbps: u64| [class(Some("127.9.8.4"), mbps * 1_000_000)];
+    for (all, own) in [(800, 80), (8, 80)] {
+        machine.0.on(&of_test(all), None).expect("on");
+        let run = pace.run(&of_test(own), None).expect("it runs");
+        let (rate, mss) = rates("127.9.8.4", 1)[0];
+        let expected = all.min(own) * 125_000 * mss / (mss + 90);
+        assert!(rate.abs_diff(expected) <= 1, "{rate}, not {expected}");
+        run.leave().expect("back");
+        let (rate, mss) = rates("127.9.8.4", 1)[0];
+        assert!(rate.abs_diff(all * 125_000 * mss / (mss + 90)) <= 1, "{rate} outside of the run, of {all} Mbit/s");
+    }
+    assert!(machine.0.off().expect("off"));
+    std::fs::remove_dir_all(state).expect("ours");
+}
+
+#[test]
+fn what_an_application_asks_for_is_not_lifted_and_comes_back() {
+    let Some(_guard) = may() else { return };
+    let pace = Pace::new(&std::env::temp_dir().join("haul-pace-test-application"));
+    let _run = pace.run(&[class(Some("127.9.8.5"), 80_000_000)], None).expect("it runs");
+    let found = numbers(&["-c", REST, "7000000"]);
+    // Two parts of 5 MB/s; alone it could have 10; two again.
+    let (mss, least) = (found[0].1, |bytes: u64, mss: u64| (bytes * mss / (mss + 90)).min(7_000_000));
+    let expected = [5_000_000, 10_000_000, 5_000_000].map(|bytes| least(bytes, mss));
+    assert!(
+        found.len() == 3 && found.iter().zip(expected).all(|((rate, _), expected)| rate.abs_diff(expected) <= 1),
+        "{found:?}"
+    );
+}
+
+/// It tells the program of now when it closes, as it was told to by the one before.
+#[test]
+fn a_connection_from_before_is_not_counted_when_it_closes() {
+    let Some(_guard) = may() else { return };
+    let state = std::env::temp_dir().join(format!("haul-pace-test-before-{}", std::process::id()));
+    let on = On(Pace::new(&state));
+    let of_test = |bits_per_s| [class(Some("127.9.8.3"), bits_per_s)];
+    on.0.on(&of_test(80_000_000), None).expect("on");
+    let listener = TcpListener::bind("127.9.8.3:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let connection = || {
+        let near = TcpStream::connect(address).expect("connected");
+        (near, listener.accept().expect("a connection").0)
+    };
+    let before = connection();
+    assert_eq!(on.0.status().expect("status")[0].open, 1);
+    on.0.on(&of_test(8_000_000), None).expect("replaced");
+    assert_eq!(on.0.status().expect("status")[0].open, 0);
+    let after = connection();
+    // The end that waits for the other one's closes last.
+    for (near, far) in [before, after] {
+        assert!(on.0.status().expect("status")[0].open <= 1);
+        drop((far, near));
+    }
+    for _ in 0..1000 {
+        if on.0.status().expect("status")[0].open != 1 {
+            break;
+        }
+        pause(Duration::from_millis(1));
+    }
+    let state_now = on.0.status().expect("status")[0];
+    assert_eq!((state_now.open, state_now.sending), (0, 0));
+    on.0.off().expect("off");
+    std::fs::remove_dir_all(state).expect("ours");
 }
 
 #[test]

@@ -113,6 +113,31 @@ fn a_discipline_that_somebody_has_chosen_keeps_its_place() {
     });
 }
 
+/// A slip of the pen in the name of the interface, or one where there can be no queue.
+#[test]
+fn what_cannot_be_had_leaves_what_is_on() {
+    let Some(_guard) = may() else { return };
+    let wire = Wire::lay("pace-t", &[["10.9.1.1/24", "10.9.1.2/24"]]);
+    let state = std::env::temp_dir().join(format!("haul-pace-test-typo-{}", std::process::id()));
+    let on = On(Pace::new(&state));
+    let pace = &on.0;
+    inside(&wire.a, || {
+        pace.on(&[class(Some("127.9.8.2"), 80_000_000)], Some(at_x(None))).expect("on");
+        let now = || (pace.status().expect("status"), pace.queue_at(), disciplines().contains(" 4861: "));
+        let before = now();
+        assert!(before.2);
+        let nowhere = QueueSpec { interface: "xx", by: None };
+        let error = pace.on(&[class(Some("127.9.8.2"), 8_000_000)], Some(nowhere)).expect_err("a typo");
+        assert!(error.to_string().contains("no network interface is called \"xx\""), "{error}");
+        assert_eq!(now(), before);
+        // Its own place can be taken again.
+        pace.on(&[class(Some("127.9.8.2"), 8_000_000)], Some(at_x(None))).expect("replaced");
+        assert_eq!(pace.status().expect("status")[0].class.bits_per_s, 8_000_000);
+    });
+    assert!(pace.off().expect("off"));
+    std::fs::remove_dir_all(state).expect("ours");
+}
+
 #[test]
 fn a_queue_in_one_namespace_is_taken_back_from_another() {
     let Some(_guard) = may() else { return };
