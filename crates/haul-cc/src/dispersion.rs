@@ -68,6 +68,11 @@ impl DispersionSample {
 }
 
 impl DispersionMeter {
+    /// Trains that leave from now on go elsewhere. What had arrived is not theirs.
+    pub const fn restart(&mut self) {
+        self.train = None;
+    }
+
     /// A report whose largest packet, of the train `newest`, is newly acknowledged.
     pub fn on_report(&mut self, newest: &SentState, receiver_bytes: Bytes, receiver_time: Time) -> Option<DispersionSample> {
         let sent_at = newest.sent_at;
@@ -141,6 +146,17 @@ mod tests {
         let sample = meter.on_report(&train(us(900)), TRAIN * 2, us(2_000)).expect("a train in one report");
         assert_eq!((sample.bytes, sample.is_exact()), (TRAIN, false));
         assert_eq!(meter.on_report(&train(us(0)), TRAIN * 2, us(2_100)), None, "an older train that comes late");
+    }
+
+    #[test]
+    fn what_had_arrived_before_a_restart_is_no_train() {
+        let mut meter = DispersionMeter::default();
+        meter.on_report(&train(us(0)), Bytes::gib(1), us(1_000));
+        meter.restart();
+        // Much is in flight: it would all pass for a train.
+        let state = RateSampler::new(Time::ZERO).on_sent(us(100), TRAIN, Bytes::gib(1));
+        let sample = meter.on_report(&state, Bytes::gib(1) + TRAIN, us(2_000)).expect("a train in one report");
+        assert_eq!((sample.bytes, sample.time), (TRAIN, None));
     }
 
     #[test]

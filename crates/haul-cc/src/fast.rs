@@ -103,7 +103,9 @@ impl Law for Fast {
     }
 
     fn grow_unused(&mut self, window: f64, ack: &Acked<'_>) -> f64 {
-        self.grow(window, ack).min(window)
+        // What a drain gives back had been used before it.
+        let most = self.drain.map_or(window, |drain| drain.window.max(window));
+        self.grow(window, ack).min(most)
     }
 
     fn cut(&mut self, window: f64, cause: Cause) -> f64 {
@@ -159,8 +161,11 @@ const DRAIN_ROUNDS: u32 = 2;
 
 #[cfg(test)]
 mod tests {
+    use haul_units::Bytes;
+
     use super::*;
-    use crate::rounds::Rounds;
+    use crate::rounds::{PACKET, Rounds};
+    use crate::{Controller, SentSample};
 
     /// A link of so many packets a second, round by round: what does not fit into the round trip waits.
     fn settle(path: &mut Rounds<Fast>, base: Duration, packets_per_second: f64, rounds: u32) {
@@ -196,6 +201,20 @@ mod tests {
         }
         assert!(least < 385.0, "{least}");
         assert!((path.window() - 420.0).abs() < 6.0, "{}", path.window());
+    }
+
+    #[test]
+    fn a_drain_that_ends_while_little_is_sent_gives_the_window_back() {
+        let mut path = Rounds::<Fast>::avoiding(420.0, Duration::from_millis(50));
+        path.controller.law().drain = Some(Drain { window: 420.0, rounds: 0 });
+        path.controller.leave_slow_start(378.0);
+        for _ in 0..4 {
+            path.now += Duration::from_millis(50);
+            path.controller.on_sent(&SentSample { now: path.now, bytes: PACKET, in_flight: PACKET * 20, app_limited: true });
+            path.acknowledge(PACKET * 20, Bytes::ZERO, true);
+        }
+        assert_eq!(path.controller.snapshot().phase, "balance");
+        assert!((path.window() - 420.0).abs() < 1.0, "{}", path.window());
     }
 
     #[test]

@@ -24,6 +24,9 @@ pub(crate) struct Ledbat {
     base: WindowedMin<Duration>,
     recent: [Duration; CURRENT_FILTER],
     turn: Turn,
+    /// When it was last asked, and whether the application has paused since.
+    asked_at: Time,
+    paused: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -40,11 +43,22 @@ enum Turn {
 
 impl Default for Ledbat {
     fn default() -> Self {
-        Self { base: WindowedMin::new(BASE_HISTORY), recent: [Duration::MAX; CURRENT_FILTER], turn: Turn::Fresh }
+        let (base, recent) = (WindowedMin::new(BASE_HISTORY), [Duration::MAX; CURRENT_FILTER]);
+        Self { base, recent, turn: Turn::Fresh, asked_at: Time::ZERO, paused: false }
     }
 }
 
 impl Ledbat {
+    /// A slowdown in which the application pauses takes no longer for that.
+    fn leave_out_pause(&mut self, now: Time) {
+        let passed = now.since(std::mem::replace(&mut self.asked_at, now));
+        if std::mem::take(&mut self.paused)
+            && let Turn::Aside { since, .. } | Turn::Return { since, .. } = &mut self.turn
+        {
+            *since += passed;
+        }
+    }
+
     fn measure(&mut self, ack: &Acked<'_>) {
         let Some(rtt) = ack.sample.rtt else { return };
         self.base.insert(ack.sample.now, rtt);
@@ -88,6 +102,7 @@ impl Law for Ledbat {
     fn grow(&mut self, window: f64, ack: &Acked<'_>) -> f64 {
         self.measure(ack);
         let (now, round_trip) = (ack.sample.now, ack.sample.smoothed_rtt);
+        self.leave_out_pause(now);
         match self.turn {
             Turn::Fresh => {
                 // draft 4.4: the first slowdown two round trips after slow start
@@ -119,6 +134,10 @@ impl Law for Ledbat {
 
     fn grow_unused(&mut self, window: f64, ack: &Acked<'_>) -> f64 {
         self.grow(window, ack).min(window)
+    }
+
+    fn pause(&mut self) {
+        self.paused = true;
     }
 
     fn cut(&mut self, window: f64, cause: Cause) -> f64 {
@@ -181,8 +200,11 @@ const SLOWDOWN_INTERVAL: u32 = 9;
 
 #[cfg(test)]
 mod tests {
+    use haul_units::Bytes;
+
     use super::*;
-    use crate::rounds::Rounds;
+    use crate::SentSample;
+    use crate::rounds::{PACKET, Rounds};
 
     const fn ms(n: u64) -> Duration {
         Duration::from_millis(n)
@@ -230,6 +252,35 @@ mod tests {
         // At 120 ms slow start doubles: some ten rounds of a hundred.
         assert!((10..=25).contains(&low), "{low} rounds below");
         assert!(windows.iter().take(30).any(|window| *window < 3.0), "the first one soon");
+    }
+
+    #[test]
+    fn a_pause_of_the_application_in_a_slowdown_puts_the_next_one_off_by_nothing() {
+        for is_idle in [true, false] {
+            let mut path = Rounds::<Ledbat>::avoiding(400.0, ms(120));
+            while !matches!(path.controller.law().turn, Turn::Return { .. }) {
+                path.round();
+            }
+            path.round();
+            if is_idle {
+                path.now += Duration::from_secs(60);
+                path.controller.on_idle(path.now);
+            } else {
+                for _ in 0..60 {
+                    path.now += Duration::from_secs(1);
+                    let sent = SentSample { now: path.now, bytes: PACKET, in_flight: PACKET, app_limited: true };
+                    path.controller.on_sent(&sent);
+                    path.acknowledge(PACKET, Bytes::ZERO, true);
+                }
+            }
+            while matches!(path.controller.law().turn, Turn::Return { .. }) {
+                path.round();
+            }
+            let Turn::Follow { slowdown_at } = path.controller.law().turn else { panic!("it follows") };
+            // Nine times some dozen round trips.
+            let wait = slowdown_at.since(path.now);
+            assert!((Duration::from_secs(8)..Duration::from_secs(25)).contains(&wait), "idle: {is_idle}: {wait:?}");
+        }
     }
 
     #[test]

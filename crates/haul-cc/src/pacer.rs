@@ -80,6 +80,8 @@ impl Pacer {
         self.updated = self.updated.max(now);
         let quantum = quantum.as_u64() as f64;
         let group = quantum.max((bytes_per_second * self.grouping.as_secs_f64()).min(MAX_GROUP_BYTES));
+        // What was let go at a rate that has collapsed since would be paid for by seconds of silence.
+        self.credit_bytes = self.credit_bytes.max(-group.max(bytes_per_second * RETRY.as_secs_f64()));
         let floor = if self.in_group { quantum - group } else { 0.0 };
         self.in_group = self.credit_bytes >= floor;
         if self.in_group {
@@ -119,7 +121,7 @@ const LATENESS_PART: u32 = 64;
 pub const GROUP_TIME: Duration = Duration::from_micros(200);
 /// A group is no longer than this, about eight trains, whatever the rate.
 const MAX_GROUP_BYTES: f64 = 512.0 * 1024.0;
-/// Longest time without asking for the rate again.
+/// Longest time without asking for the rate again, and for which a debt is paid.
 const RETRY: Duration = Duration::from_millis(100);
 /// Two thousand calls of the kernel a second cost little, and the bottleneck's queue is no longer than this for a train.
 const TRAIN_TIME: Duration = Duration::from_micros(500);
@@ -239,6 +241,19 @@ mod tests {
         let slow = pacer.budget(Time::ZERO, BitRate::mbps(8), QUANTUM).expect_err("must wait");
         let fast = pacer.budget(Time::ZERO, BitRate::mbps(80), QUANTUM).expect_err("must wait");
         assert!(fast.as_nanos() * 9 < slow.as_nanos());
+    }
+
+    #[test]
+    fn a_rate_that_collapses_is_no_silence_for_long() {
+        let mut pacer = Pacer::new(Time::ZERO);
+        let budget = pacer.budget(Time::ZERO, BitRate::gbps(10), Bytes(64_000)).expect("the first group");
+        pacer.on_sent(Time::ZERO, budget);
+        let (slow, quantum) = (BitRate::mbps(1), Bytes(2_944));
+        let mut now = Time::ZERO;
+        while let Err(due) = pacer.budget(now, slow, quantum) {
+            now = due;
+        }
+        assert!(now <= Time::ZERO + RETRY + Duration::from_millis(1), "{now}");
     }
 
     #[test]

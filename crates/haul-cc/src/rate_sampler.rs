@@ -145,6 +145,11 @@ impl RateSampler {
         self.app_limited_until = Some(self.sent_total);
     }
 
+    /// All that was in flight is taken for lost because it went elsewhere: nothing that leaves from now on has lost it.
+    pub const fn restart(&mut self, lost_total: Bytes) {
+        self.lost_total = lost_total;
+    }
+
     /// There was nothing to send since the last acknowledgement that says something of the path.
     pub const fn is_app_limited(&self) -> bool {
         self.app_limited_until.is_some()
@@ -172,17 +177,14 @@ impl RateSampler {
         if self.app_limited_until.is_some_and(|until| newest.sent_total > until) {
             self.app_limited_until = None;
         }
-        let forward = report.receiver_bytes >= self.reference.receiver_bytes
-            && self.reference.receiver_time.is_none_or(|t| report.receiver_time >= t);
-        if forward {
-            self.reference = Reference {
-                sent_at: newest.sent_at,
-                sent_total: newest.sent_total,
-                receiver_bytes: report.receiver_bytes,
-                receiver_time: Some(report.receiver_time),
-            };
-            self.reference_limited_us = newest.limited_us;
-        }
+        // Also where its counters went backwards: one report that lies would otherwise be the measure of all that follow.
+        self.reference = Reference {
+            sent_at: newest.sent_at,
+            sent_total: newest.sent_total,
+            receiver_bytes: report.receiver_bytes,
+            receiver_time: Some(report.receiver_time),
+        };
+        self.reference_limited_us = newest.limited_us;
         sample(newest, report)
     }
 }
@@ -194,8 +196,8 @@ fn sample(newest: &SentState, report: &AckReport) -> Option<RateSample> {
         Some(time) => report.receiver_time.since(time),
         None => report.now.since(newest.sent_at),
     };
-    // An interval spans a round trip; a much shorter one comes of reordering, or of a lie.
-    if interval < report.min_rtt / 2 || interval.is_zero() {
+    // An interval spans a round trip; a much shorter one comes of reordering, or of a lie. So does one that is longer than from the departure of R until now.
+    if interval < report.min_rtt / 2 || interval.is_zero() || interval > report.now.since(start.sent_at) {
         return None;
     }
     let sent = newest.sent_total.saturating_sub(start.sent_total);
@@ -280,6 +282,34 @@ mod tests {
         assert!(samples.iter().skip(11).all(Option::is_none));
         let state = sampler.on_sent(Time::ZERO + STEP * 30, TRAIN, TRAIN * 11);
         assert_eq!(sampler.on_ack(&state, &report(Time::ZERO + RTT * 4, 31, Time::ZERO)), None);
+    }
+
+    /// Whether each of 60 reports gave a sample, one each 10 ms, of which the twentieth tells so much, by this clock.
+    fn samples_after(bytes: u64, clock: Time) -> Vec<bool> {
+        let mut sampler = RateSampler::new(Time::ZERO);
+        let (mut states, mut samples) = (Vec::<SentState>::new(), Vec::new());
+        for n in 0..70 {
+            let now = Time::ZERO + STEP * n as u32;
+            if n >= 10 {
+                let honest = report(now, n - 9, now.before(RTT / 2));
+                let lie = AckReport { receiver_bytes: Bytes(bytes), receiver_time: clock, ..honest };
+                let sample = sampler.on_ack(&states[n as usize - 10], if n == 30 { &lie } else { &honest });
+                assert!(sample.is_none_or(|sample| n < 20 || n == 30 || sample.rate == BitRate::mbps(8)), "{n}: {sample:?}");
+                samples.push(sample.is_some());
+            }
+            states.push(sampler.on_sent(now, TRAIN, TRAIN * n.min(10)));
+        }
+        samples
+    }
+
+    #[test]
+    fn a_lie_is_forgotten_within_two_round_trips() {
+        let (bytes, clock) = (TRAIN.as_u64() * 21, Time::ZERO + STEP * 25);
+        for (bytes, clock) in [(u64::MAX, clock), (bytes, Time::NEVER), (0, clock), (bytes, Time::ZERO)] {
+            let samples = samples_after(bytes, clock);
+            let deaf: Vec<_> = (20..60).filter(|&n| !samples[n]).collect();
+            assert!(deaf.iter().all(|&n| n < 40), "{bytes} bytes at {clock}: nothing of reports {deaf:?}");
+        }
     }
 
     /// One train each 10 ms, with nothing to send for `wait` after the thirtieth; whether each sample is app-limited.

@@ -171,7 +171,7 @@ impl Controller for Lfn {
     }
 
     fn on_idle(&mut self, now: Time) {
-        self.flow.path.begin_epoch(now);
+        self.flow.on_idle(now);
     }
 
     fn on_mtu(&mut self, packet: Bytes) {
@@ -252,3 +252,19 @@ impl Controller for Lfn {
 const JOIN_PKTS: u64 = 10;
 /// And of what another path carries: an attempt at more begins with as much, an eighth.
 const JOIN_PART: f64 = 0.125;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_pauses_at_half_the_rate_goes_on_at_the_whole() {
+        let learned = Learned { bandwidth: BitRate::mbps(100), min_rtt: Duration::from_millis(100), base_loss: 0.1 };
+        let start = PathStart { learned: Some(learned), ..PathStart::new(Time::ZERO, Bytes(1472), 1) };
+        let mut controller = Lfn::new(Mode::Fair, &start);
+        // What is believed is tried at once.
+        assert!(controller.rate() < BitRate::mbps(60), "{}", controller.rate());
+        controller.on_idle(Time::ZERO + Duration::from_millis(10));
+        assert!(controller.rate() > BitRate::mbps(100), "{}", controller.rate());
+    }
+}

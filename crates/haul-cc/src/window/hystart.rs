@@ -50,7 +50,10 @@ impl SlowStart for HyStart {
         if !ack.first {
             return Verdict::Grow(1.0);
         }
-        self.rate = self.rate.max(ack.sample.rate.map_or(BitRate::ZERO, |sample| sample.rate));
+        // What the application has limited says nothing of how much more fits.
+        if let Some(sample) = ack.sample.rate.filter(|sample| !sample.app_limited) {
+            self.rate = self.rate.max(sample.rate);
+        }
         let pipe = self.rate.bytes_in(ack.sample.min_rtt).as_u64() as f64 / ack.packet.as_u64().max(1) as f64;
         let beyond = pipe > 0.0 && window > pipe * MOST_BEYOND_PIPE;
         let rounds = self.search(ack.sample.round_start, ack.sample.rtt);
@@ -119,7 +122,50 @@ const GROWTH_IN_SAMPLE: f64 = 1.1;
 
 #[cfg(test)]
 mod tests {
+    use haul_units::{Bytes, Time};
+
     use super::*;
+    use crate::{AckSample, Company, RateSample};
+
+    #[test]
+    fn a_rate_that_the_application_has_limited_is_no_pipe() {
+        let verdict = |app_limited| {
+            let (mut hystart, mut last) = (HyStart::default(), Verdict::Grow(1.0));
+            for n in 0..30 {
+                let rtt = Duration::from_millis(if n < 10 { 100 } else { 130 });
+                let rate = RateSample {
+                    rate: BitRate::mbps(1),
+                    sent: BitRate::mbps(1),
+                    interval: rtt,
+                    app_limited,
+                    in_flight_at_send: Bytes::ZERO,
+                    lost: Bytes::ZERO,
+                    delivered: Bytes(12_500),
+                };
+                let sample = AckSample {
+                    now: Time::ZERO + rtt * n,
+                    acked: Bytes(1_000),
+                    delivered: Bytes(1_000),
+                    in_flight: Bytes::ZERO,
+                    rtt: Some(rtt),
+                    smoothed_rtt: rtt,
+                    min_rtt: Duration::from_millis(100),
+                    queue_delay: None,
+                    rate: Some(rate),
+                    round: 0,
+                    round_start: n % 10 == 0,
+                    lost_total: Bytes::ZERO,
+                };
+                let company = Company::default();
+                let ack = Acked { packets: 1.0, first: true, sample: &sample, packet: Bytes(1_000), company: &company };
+                last = hystart.on_ack(100.0, &ack);
+            }
+            last
+        };
+        // 12.5 packets in 100 ms, and growth in the sample.
+        assert!(matches!(verdict(false), Verdict::Leave(window) if (13.0..14.0).contains(&window)), "{:?}", verdict(false));
+        assert_eq!(verdict(true), Verdict::Grow(1.0 / CSS_GROWTH_DIVISOR));
+    }
 
     /// Ten samples; whether it is over, and whether it is conservative.
     fn round(hystart: &mut HyStart, rtt_ms: u64) -> (bool, bool) {

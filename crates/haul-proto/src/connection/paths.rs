@@ -150,7 +150,10 @@ impl Connection {
     fn on_standing(&mut self, now: Time, index: usize, was: Standing) {
         match (was, self.paths[index].duty.standing()) {
             (Standing::Available | Standing::Backup, Standing::Away) => self.lose_flight(now, index),
-            (Standing::Away, Standing::Available | Standing::Backup) => {
+            // A server asks who has proved where it is: others may be anybody's address, and are asked for what comes from there.
+            (Standing::Away, Standing::Available | Standing::Backup)
+                if self.side == Side::Client || self.paths[index].peer.is_proved() =>
+            {
                 self.paths[index].ask_again(now, false);
                 if !self.paths[index].peer.is_open() {
                     self.look_elsewhere(now, index);
@@ -199,13 +202,17 @@ impl Connection {
     /// A challenge has been answered.
     pub(super) fn on_path_response(&mut self, now: Time, nonce: u64) {
         let controller = share_of(self.config.controller, self.sharers);
-        for path in &mut self.paths {
+        for index in 0..self.paths.len() {
+            let path = &mut self.paths[index];
             let Some(proof) = path.peer.on_response(now, nonce) else { continue };
             if proof.is_first {
                 path.begin(now, proof.rtt, controller, self.rng.next_u64());
-            } else {
-                path.on_new_address(now, proof.old, Some(proof.rtt));
+                continue;
             }
+            if proof.old.ip() != path.peer.current().ip() {
+                self.lose_flight(now, index);
+            }
+            self.paths[index].on_new_address(now, proof.old, Some(proof.rtt));
         }
     }
 

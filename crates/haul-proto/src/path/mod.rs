@@ -109,8 +109,8 @@ pub struct Path {
     pub queue_delays_us: Distribution,
     one_way: OneWayDelay,
     dispersion: DispersionMeter,
-    /// What left before says nothing of where the path leads now.
-    measured_from: Time,
+    /// What has a lower number says nothing of where the path leads now.
+    measured_from: u64,
     round: u64,
     /// A round ends when this packet is acknowledged.
     round_end: u64,
@@ -204,7 +204,7 @@ impl Path {
             rtts_us: Distribution::default(),
             queue_delays_us: Distribution::default(),
             one_way: OneWayDelay::new(),
-            measured_from: Time::ZERO,
+            measured_from: 0,
             dispersion: DispersionMeter::default(),
             round: 0,
             round_end: 0,
@@ -346,7 +346,7 @@ impl Path {
             *data_acked = true;
             on_data(stream, start, end, fin);
         };
-        let outcome = self.sent.on_ack(ack, on_data, on_control, |size| largest_probe = Some(size));
+        let mut outcome = self.sent.on_ack(ack, on_data, on_control, |size| largest_probe = Some(size));
         if let Some(size) = largest_probe
             && self.mtu.on_probe_acked(size)
         {
@@ -355,6 +355,10 @@ impl Path {
         if outcome.spurious_pkts > 0 {
             self.meter.spurious_pkts += outcome.spurious_pkts;
             self.meter.lost_bytes = self.meter.lost_bytes.saturating_sub(outcome.spurious_bytes);
+        }
+        if outcome.newest.is_some_and(|(number, _)| number < self.measured_from) {
+            // It has arrived elsewhere.
+            outcome.spurious_pkts = 0;
         }
         let round_start = outcome.newest.is_some_and(|(number, _)| number >= self.round_end);
         if round_start {
@@ -369,7 +373,7 @@ impl Path {
             self.unheard_pkts = 0;
         }
         let sample = self.sample(now, arrived, ack, &outcome, round_start);
-        let newest = outcome.newest.filter(|(number, _)| *number == ack.largest);
+        let newest = outcome.newest.filter(|(number, _)| *number == ack.largest && *number >= self.measured_from);
         let one_way_ns = newest.map(|(_, state)| ack.largest_clock_ns.wrapping_sub(state.sent_at.as_nanos()).cast_signed());
         self.loss.on_ack(now, &outcome, round_start);
         let frames = self.detect_losses(now, on_lost);
@@ -437,7 +441,7 @@ impl Path {
         frames
     }
 
-    /// The path leads to a new address. What was learned about the old one goes, unless only the port has changed (a NAT). `rtt`, if it has answered there.
+    /// The path leads to a new address. What was learned about the old one goes, unless only the port has changed (a NAT); nothing is in flight to it then. `rtt`, if it has answered there.
     pub fn on_new_address(&mut self, now: Time, old: SocketAddr, rtt: Option<Duration>) {
         self.loss.on_new_address();
         if old.ip() != self.peer.current().ip() {
@@ -448,14 +452,16 @@ impl Path {
         }
     }
 
-    /// RFC 9000 9.4: what was measured of a path says nothing of the one that has taken its place, and neither does what left before. `rtt`, if that has been measured there.
+    /// RFC 9000 9.4: what was measured of a path says nothing of the one that has taken its place, and neither does what left before, which is no longer in flight. `rtt`, if that has been measured there.
     fn forget(&mut self, now: Time, rtt: Option<Duration>) {
         self.rtt = RttEstimator::new(self.rtt.smoothed());
         if let Some(sample) = rtt {
             self.rtt.on_sample(now, sample, Duration::ZERO);
         }
-        (self.one_way, self.dispersion) = Default::default();
-        self.measured_from = now;
+        self.one_way = OneWayDelay::default();
+        self.dispersion.restart();
+        self.sampler.restart(Bytes(self.meter.lost_bytes));
+        self.measured_from = self.next_number;
         self.controller.on_path_change(now, rtt);
         self.ecn.restart();
     }

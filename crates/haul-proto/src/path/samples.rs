@@ -67,10 +67,13 @@ impl Path {
     ) -> Option<AckSample> {
         let (number, state) = outcome.newest?;
         self.meter.delivered += outcome.acked_bytes;
+        if number < self.measured_from {
+            return None;
+        }
         self.mtu.on_data_acked(if outcome.acked_bytes > outcome.acked_pkts * u64::from(BASE_BYTES) { u16::MAX } else { 0 });
         let mut rtt = None;
         let mut queue_delay = None;
-        if number == ack.largest && state.sent_at >= self.measured_from {
+        if number == ack.largest {
             let round_trip = arrived.since(state.sent_at);
             let own = self.rtt.on_sample(now, round_trip, Duration::from_micros(ack.delay_us));
             rtt = Some(own);

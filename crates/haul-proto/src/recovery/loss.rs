@@ -55,6 +55,8 @@ pub struct LossDetector {
     newest_acked_sent_at: Option<Time>,
     /// Round-trip time of that packet.
     newest_rtt: Duration,
+    /// When a packet was last acknowledged.
+    acked_at: Time,
     /// Reordering window as a multiple of an eighth of the smallest round trip.
     window_steps: u32,
     calm_rounds: u32,
@@ -69,6 +71,7 @@ impl Default for LossDetector {
         Self {
             newest_acked_sent_at: None,
             newest_rtt: Duration::ZERO,
+            acked_at: Time::ZERO,
             window_steps: 1,
             calm_rounds: 0,
             probes: 0,
@@ -82,6 +85,7 @@ impl LossDetector {
     pub fn on_ack(&mut self, now: Time, outcome: &AckOutcome, round_start: bool) {
         if let Some((_, state)) = outcome.newest {
             self.probes = 0;
+            self.acked_at = now;
             if self.newest_acked_sent_at.is_none_or(|at| state.sent_at >= at) {
                 self.newest_acked_sent_at = Some(state.sent_at);
                 self.newest_rtt = now.since(state.sent_at);
@@ -126,13 +130,17 @@ impl LossDetector {
     }
 
     /// When to probe: a timeout after the newest packet left, doubled for each probe without an answer, up to two seconds for each of `silent` paths that are asked side by side;
-    /// 0: others answer, and the first doubling is left out, for it is they who are waited for.
+    /// 0: others answer, and the first doubling is left out, for it is they who are waited for; so is what has left since the oldest packet, or an acknowledgement.
     pub fn probe_timer(&self, ring: &SentRing, timeout: Duration, silent: u32) -> Time {
         // DEVIATION: RFC 9002 6.2.1 doubles without bound. A peer that comes back after an outage is to be noticed within two seconds.
         let longest = timeout.max(PROBE_INTERVAL_MAX * silent.max(1));
         let doublings = self.probes.saturating_sub((silent == 0).into()).min(PROBE_DOUBLINGS_MAX);
         let backed_off = (timeout * (1 << doublings)).min(longest);
-        ring.newest_sent_at().map_or(Time::NEVER, |at| at.max(self.probed_at) + backed_off)
+        let waits_since = |newest: Time| match ring.oldest().filter(|_| silent == 0) {
+            Some(oldest) => newest.min(oldest.sent_at().max(self.acked_at)),
+            None => newest,
+        };
+        ring.newest_sent_at().map_or(Time::NEVER, |newest| waits_since(newest).max(self.probed_at) + backed_off)
     }
 
     /// A probe timeout has passed.

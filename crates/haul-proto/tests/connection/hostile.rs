@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use haul_paths::Told;
 use haul_proto::crypto::DataKeys;
 use haul_proto::handshake::{ClientParams, ClientTls, Handshake, TransportParams};
 use haul_proto::identity::{Identity, PeerTrust};
@@ -11,7 +12,8 @@ use haul_proto::wire::ack::Ack;
 use haul_proto::wire::{CONTROL_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES};
 use haul_proto::{
     Admission, AdmittedBy, ClientConfig, CloseReason, Connection, ConnectionId, Endpoint, EndpointConfig, Event, Handled, Origin,
-    PATHS_MAX, ProtocolViolation, ServerConfig, Side, Sink, SinkFactory, StreamId, StreamKind, TRAIN_BYTES, TransportConfig,
+    PATHS_MAX, ProtocolViolation, ServerConfig, Side, Sink, SinkFactory, Standing, StreamId, StreamKind, TRAIN_BYTES,
+    TransportConfig,
 };
 use haul_units::{Bytes, Time};
 
@@ -249,6 +251,21 @@ fn who_has_seen_challenges_cannot_answer_those_that_went_elsewhere() {
     attack.pass(Duration::from_secs(5));
     let (received, sent) = (attack.received[&victim], attack.sent[&victim]);
     assert!(sent <= received * 3, "{sent} B for {received} B");
+}
+
+/// Whose address a path's first packet came from may be anybody's, whatever its client says of the path.
+#[test]
+fn a_path_that_is_wanted_again_and_again_draws_nothing_to_where_nobody_has_answered() {
+    let mut attack = Attack::begin();
+    let (home, victim): (SocketAddr, SocketAddr) = (attack.home, "192.0.2.9:9".parse().unwrap());
+    attack.send(victim, 1, &Frame::PathChallenge(1));
+    for sequence in 1..40 {
+        let standing = if sequence % 2 == 1 { Standing::Away } else { Standing::Available };
+        attack.send(home, 0, &Frame::PathStatus(1, Told { sequence, standing, cap: 1 << 60 }));
+        attack.pass(Duration::from_millis(700));
+    }
+    let (received, sent) = (attack.received[&victim], attack.sent[&victim]);
+    assert!(sent > 0 && sent <= received * 3, "{sent} B for {received} B");
 }
 
 #[test]

@@ -110,6 +110,34 @@ fn the_rate_is_found_again_at_another_address() {
     }
 }
 
+/// All that is in flight to an address that is gone is lost. That is no congestion where the client is now.
+#[test]
+fn losses_at_an_old_address_end_no_start_at_the_new_one() {
+    for controller in [ControllerChoice::Reno, ControllerChoice::Cubic, ControllerChoice::Bbr] {
+        let mut network = pair(path(), &TransportConfig { controller, ..transport() });
+        let start = connected(&mut network);
+        network.endpoint_mut(SERVER).start_bulk(1 << 30, false);
+        network.run(start + Duration::from_secs(3));
+        let new = "10.9.9.9:999".parse().unwrap();
+        let old = std::mem::replace(&mut network.endpoint_mut(CLIENT).address, new);
+        let address = network.endpoint(SERVER).address;
+        network.endpoint_mut(SERVER).ways.push(Way { path: None, remote: old, address, way: 1 });
+        let remote = |network: &Network<End>| network.endpoint(SERVER).connection.as_ref().map(Connection::remote);
+        assert!(network.run_until(start + Duration::from_secs(5), |network| remote(network) == Some(new)));
+        let mut most = Bytes::ZERO;
+        loop {
+            let now = network.now() + ms(1);
+            network.run(now);
+            let stats = network.endpoint_mut(SERVER).connection().stats(now).unwrap();
+            if !stats.controller.is_starting {
+                break;
+            }
+            most = most.max(stats.window);
+        }
+        assert!(most > RATE.bytes_in(ms(40)), "{controller}: the search has ended at {most}");
+    }
+}
+
 /// As behind a NAT that gives another address each second; what is sent to an old one goes nowhere.
 #[test]
 fn an_address_that_changes_each_second_costs_little() {

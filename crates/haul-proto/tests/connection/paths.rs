@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haul_cc::ControllerChoice;
-use haul_proto::{Connection, PATHS_MAX, PathStats, Scheduler, Standing, TransportConfig};
+use haul_proto::{Connection, PATHS_MAX, PathStats, Scheduler, Standing, StreamKind, TransportConfig};
 use haul_scenarios::{End, Way};
 use haul_sim::{EndpointId, LinkId, LossModel, Network};
 use haul_units::{BitRate, Bytes, Ratio, Time};
@@ -243,6 +243,28 @@ fn a_path_that_dies_gives_its_bytes_to_the_other_and_may_come_back() {
         let carried = lab.paths(CLIENT)[dies].acknowledged - before;
         assert!(carried.as_u64() > 5 << 20, "path {dies} carries again: {carried}");
     }
+}
+
+/// Each message that leaves on a dead path would put off the moment at which it is found to be dead.
+#[test]
+fn a_path_that_dies_under_small_messages_is_found_dead() {
+    let paths = [Path::new(BitRate::mbps(100), ms(40)), Path::new(BitRate::mbps(100), ms(60))];
+    let transport = TransportConfig { scheduler: Scheduler::ShortestRtt, ..TransportConfig::default() };
+    let mut lab = Lab::new(&paths, &transport);
+    let start = lab.connected();
+    let id = lab.connection(CLIENT).open(StreamKind::Unidirectional).unwrap();
+    let (mut written, mut now) = (0, start);
+    for turn in 0..150 {
+        if turn == 75 {
+            lab.set_loss(0, LossModel::All);
+        }
+        lab.connection(CLIENT).write(id, &[0; 100]).unwrap();
+        written += 100;
+        now += ms(20);
+        lab.network.run(now);
+    }
+    let arrived: u64 = lab.end(SERVER).read.iter().map(|read| read.1).sum();
+    assert!(arrived + 1000 > written, "{arrived} of {written} after a second and a half: {:#?}", lab.paths(CLIENT));
 }
 
 #[test]

@@ -139,6 +139,10 @@ impl Compete {
         self.on_silence(ack, flow);
         let app_limited = ack.rate.is_some_and(|sample| sample.app_limited);
         if app_limited {
+            // What arrives over a pause of the application answers nothing.
+            if let Some(question) = self.question.take() {
+                self.go_on(&question, queue);
+            }
             return Outcome::GoesOn;
         }
         if let Some(question) = &mut self.question {
@@ -149,9 +153,8 @@ impl Compete {
                 let delivered = ack.delivered - question.delivered.unwrap_or(ack.delivered);
                 let rate_bps = delivered.as_u64() as f64 * 8.0 / question.until.since(question.from).as_secs_f64();
                 let alone = rate_bps > question.rate_before_bps * ALONE;
-                self.window = question.window;
-                self.question = None;
-                self.highest = queue;
+                let question = *question;
+                self.go_on(&question, queue);
                 return if alone { Outcome::Alone } else { Outcome::GoesOn };
             }
             return Outcome::GoesOn;
@@ -177,6 +180,13 @@ impl Compete {
             return Outcome::Gone;
         }
         Outcome::GoesOn
+    }
+
+    /// A question is answered, or given up.
+    fn go_on(&mut self, question: &Question, queue: Duration) {
+        self.question = None;
+        self.window = question.window;
+        self.highest = queue;
     }
 
     /// A moment in which somebody was silent shows how long the queue is, and what the bottleneck carries.
@@ -317,3 +327,67 @@ const FULL_QUEUE: f64 = 0.6;
 const NO_LOSS: f64 = 0.0005;
 /// A pause of the acknowledgements is no time to grow in.
 const MAX_STEP: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use haul_units::BitRate;
+
+    use super::*;
+    use crate::RateSample;
+    use crate::lfn::law::Doing;
+    use crate::lfn::mode::Mode;
+
+    const RTT: Duration = Duration::from_millis(40);
+
+    /// What has been delivered by then at 100 Mbit/s, told in bytes of a twentieth of a round trip.
+    fn ack(now: Time, app_limited: bool) -> AckSample {
+        let (rate, acked) = (BitRate::mbps(100), BitRate::mbps(100).bytes_in(RTT / 20));
+        let sample = RateSample {
+            rate,
+            sent: rate,
+            interval: RTT,
+            app_limited,
+            in_flight_at_send: rate.bytes_in(RTT),
+            lost: Bytes::ZERO,
+            delivered: rate.bytes_in(RTT),
+        };
+        AckSample {
+            now,
+            acked,
+            delivered: rate.bytes_in(now.since(Time::ZERO)),
+            in_flight: rate.bytes_in(RTT),
+            rtt: Some(RTT),
+            smoothed_rtt: RTT,
+            min_rtt: RTT,
+            queue_delay: Some(Duration::ZERO),
+            rate: Some(sample),
+            round: 0,
+            round_start: false,
+            lost_total: Bytes::ZERO,
+        }
+    }
+
+    #[test]
+    fn a_question_over_which_the_application_pauses_is_not_answered() {
+        for pauses in [false, true] {
+            let mut flow = Flow::new(Mode::Fair, Bytes(1472));
+            let mut now = Time::ZERO;
+            for _ in 0..40 {
+                now += RTT / 20;
+                flow.on_ack(&ack(now, false), Doing::Search);
+            }
+            let mut compete = Compete::new(&ack(now, false), &flow);
+            let window = compete.window();
+            compete.ask(now, &flow, 1.0);
+            let outcomes: Vec<_> = (0..50)
+                .map(|n| {
+                    now += RTT / 20;
+                    compete.on_ack(&ack(now, pauses && (25..45).contains(&n)), &mut flow)
+                })
+                .collect();
+            // As much arrives as before the cut.
+            assert_eq!(outcomes.contains(&Outcome::Alone), !pauses, "{outcomes:?}");
+            assert!(compete.window() >= window, "the question is over: {} of {window}", compete.window());
+        }
+    }
+}

@@ -116,6 +116,15 @@ impl Flow {
         }
     }
 
+    /// Nothing was in flight: what is sent from now on is no half of the rate, once the time for that is over.
+    pub(in crate::lfn) fn on_idle(&mut self, now: Time) {
+        if self.trials.running() == Some(Trial::Half) {
+            self.trials.take();
+            self.trials.wish_half();
+        }
+        self.path.begin_epoch(now);
+    }
+
     fn begin_trial(&mut self, now: Time, trial: Trial) {
         let late = match trial {
             Trial::Plain => Duration::ZERO,
@@ -141,3 +150,28 @@ const TRIAL_PKTS: u64 = 1_000;
 const MOST_TRIAL: Duration = Duration::from_millis(100);
 /// Three epochs at the whole rate between two trials at half of it.
 const SOON_EPOCHS: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use haul_units::Bytes;
+
+    use super::*;
+    use crate::lfn::mode::Mode;
+
+    #[test]
+    fn a_pause_in_a_trial_at_half_the_rate_puts_it_off() {
+        let mut flow = Flow::new(Mode::Fair, Bytes(1472));
+        let now = Time::ZERO + Duration::from_secs(1);
+        for trial in [Trial::Plain, Trial::Half] {
+            flow.begin_trial(now, trial);
+            flow.on_idle(now + Duration::from_secs(1));
+            let is_half = trial == Trial::Half;
+            assert_eq!(
+                flow.trials.running(),
+                Some(trial).filter(|_| !is_half),
+                "what arrives at the whole rate is told in a plain one"
+            );
+            assert_eq!(flow.trials.is_half_due(now, 0.0, 0.0), is_half);
+        }
+    }
+}
