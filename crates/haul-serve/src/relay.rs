@@ -270,7 +270,7 @@ fn random<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
 fn counted_as(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() >> 72 << 72)),
-        ip => ip,
+        ip @ IpAddr::V4(_) => ip,
     }
 }
 

@@ -130,11 +130,8 @@ fn what_cannot_be_written_here_is_not_the_peer_s_doing() {
 
 /// A client that has asked to be connected, and says no more, and what it asked by.
 fn asker(listener: &Listener, key: &Identity) -> (Connection, (SendStream, RecvStream)) {
-    let config = ClientConfig {
-        protocols: vec![PROTOCOL.to_vec()],
-        identity: Some(key.clone()),
-        ..ClientConfig::new(PeerTrust::Anyone)
-    };
+    let config =
+        ClientConfig { protocols: vec![PROTOCOL.to_vec()], identity: Some(key.clone()), ..ClientConfig::new(PeerTrust::Anyone) };
     let endpoint = Endpoint::bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
     let connection = endpoint.connect(listener.local_addr(), config).expect("connected");
     let (mut control, replies) = connection.open_bi().expect("a stream");

@@ -1,9 +1,9 @@
 //! The listening side: lets one client in after another, each checked by its key.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, TrySendError};
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 

@@ -56,8 +56,9 @@ impl Session {
         // Also a client that opens no stream is not waited for.
         let _hook = cancel.on_cancel(move || cut.close(CLOSE_ABORTED, "interrupted"));
         let goes_on = || unless_cancelled(cancel);
-        let moved =
-            self.grant().and_then(|streams| transfer::carry(&connection, streams, local, &Arc::default(), Events::new(), &goes_on));
+        let moved = self
+            .grant()
+            .and_then(|streams| transfer::carry(&connection, streams, local, &Arc::default(), Events::new(), &goes_on));
         if let (Some(record), Ok(outcome)) = (&self.record, &moved) {
             record.moved(outcome.ends.sent, outcome.ends.received);
         }
@@ -181,4 +182,3 @@ impl Outlet for HalfClosed {
         let _ = self.0.shutdown(Shutdown::Write);
     }
 }
-
