@@ -57,7 +57,7 @@ fn a_command_whose_input_breaks_off_does_not_see_an_end() {
     let (connection, is_over) = account();
     let [(_control, mut replies), (mut send, _receive)] = ask(&connection, &command(&line), b"half");
     while fs::read(&begun).ok().as_deref() != Some(b"half") {
-        thread::sleep(Duration::from_millis(5));
+        thread::park_timeout(Duration::from_millis(5));
     }
     send.reset(1);
     // It has ended, and only then is the client told.
