@@ -45,6 +45,7 @@
 mod clock;
 pub mod program;
 pub mod proxy;
+mod reset;
 #[cfg(unix)]
 pub mod rsync;
 mod visits;

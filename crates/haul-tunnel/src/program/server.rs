@@ -3,13 +3,11 @@
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
 
 use haul::{Connection, RecvStream, SendStream};
 use haul_peer::keys::Stay;
 use haul_peer::{ControlOut, Farewell, Place, Refusal, Reply, to_line};
 use haul_units::{Cancel, PeerText};
-use socket2::SockRef;
 
 use super::error::TunnelError;
 use super::exchange::{Events, Stop, exchange, unless_cancelled};
@@ -19,6 +17,7 @@ use super::opening::{Ask, granted, read_ask};
 use super::outlet::Outlet;
 use super::transfer::{self, Outcome};
 use super::{BEGIN, CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED, command, subsystem};
+use crate::reset::resets_when_dropped;
 use crate::visits::Record;
 
 /// A client that has asked for something.
@@ -148,8 +147,7 @@ impl Session {
     fn forward(&mut self, stream: &TcpStream, cancel: &Cancel) -> io::Result<()> {
         // As sshd does for what it forwards: small words of programs are not held back.
         stream.set_nodelay(true)?;
-        // Half of something must not look like all of it, not if this process is killed either.
-        SockRef::from(stream).set_linger(Some(Duration::ZERO))?;
+        resets_when_dropped(stream, true);
         let streams = self.grant()?;
         let (input, output) = (stream.try_clone()?, HalfClosed(stream.try_clone()?));
         let goes_on = || unless_cancelled(cancel);
@@ -158,7 +156,7 @@ impl Session {
             let _ = stream.shutdown(Shutdown::Read);
             return Err(error);
         }
-        SockRef::from(stream).set_linger(None)?;
+        resets_when_dropped(stream, false);
         Frame::Exit(Status::Code(0)).write_to(&mut self.control_out)?;
         self.control_out.finish()
     }

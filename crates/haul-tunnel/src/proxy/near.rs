@@ -16,9 +16,10 @@ use tokio::time::{sleep, timeout};
 use super::dial::prepare;
 use super::hub::{Hub, Slot};
 use super::observer::Event;
-use super::relay::{Reply, Streams, cut, relay, reset, resets_when_dropped};
+use super::relay::{Reply, Streams, cut, relay, reset};
 use super::socks;
 use super::wire::{Aim, FAILED, Refused};
+use crate::reset::resets_when_dropped;
 
 /// How long a connection may wait for the other side to be there, for the first time or again: as long as that side tries to reach a target. A login by ssh over a line that
 /// drops long packets without a word takes more than 5 s.

@@ -10,7 +10,6 @@ use std::io;
 use std::net::Shutdown;
 use std::pin::pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use haul::{ConnectionError, RecvStream, SendStream, StreamError};
 use socket2::SockRef;
@@ -18,6 +17,7 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use super::wire::{CODE_RESET, Refused};
+use crate::reset::resets_when_dropped;
 
 /// Bytes of a buffer.
 const BUFFER: usize = 64 << 10;
@@ -85,13 +85,6 @@ pub fn cut(tcp: TcpStream, (send, receive): &mut Streams) {
 pub fn reset(tcp: TcpStream) {
     resets_when_dropped(&tcp, true);
     drop(tcp);
-}
-
-/// Whether the connection is to be reset when it is closed: by this process, or by the system for a process that was killed. Otherwise that would be
-/// an end, and what has come by then would look like all.
-pub fn resets_when_dropped(tcp: &TcpStream, resets: bool) {
-    // An error means that it is closed already.
-    let _ = SockRef::from(tcp).set_linger(resets.then_some(Duration::ZERO));
 }
 
 async fn carry(tcp: &TcpStream, (send, receive): &mut Streams, up: &mut Up, down: &mut Down) -> Result<(), Cut> {
