@@ -18,11 +18,11 @@ fn main() {
     let named = std::env::var("CLANG").ok();
     let clang = named.iter().map(String::as_str).chain(CLANGS.iter().copied()).find(|name| works(name));
     for object in OBJECTS {
-        let to = Path::new(&out).join(format!("{object}.bpf.o"));
+        let compiled = clang.and_then(|clang| compile(clang, object, &Path::new(&out).join(format!("{object}.bpf.o"))));
         // An object without bytes is what the crate takes for "built without clang".
-        if !clang.is_some_and(|clang| compile(clang, object, &to)) {
-            std::fs::write(&to, []).expect("OUT_DIR can be written to");
-        }
+        let packed =
+            compiled.map_or_else(Vec::new, |compiled| zstd::bulk::compress(&compiled, 19).expect("memory holds it twice"));
+        std::fs::write(Path::new(&out).join(format!("{object}.bpf.o.zst")), packed).expect("OUT_DIR can be written to");
     }
 }
 
@@ -32,25 +32,23 @@ fn works(clang: &str) -> bool {
     output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("bpf"))
 }
 
-fn compile(clang: &str, object: &str, to: &Path) -> bool {
+fn compile(clang: &str, object: &str, to: &Path) -> Option<Vec<u8>> {
     // The third instruction set: every kernel that has struct_ops with four arguments of cong_control runs it.
     let options = ["-O2", "-g", "-fno-addrsig", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wextra", "-Wno-unused-parameter", "-c"];
     let output = Command::new(clang).args(options).arg(format!("bpf/{object}.bpf.c")).arg("-o").arg(to).output();
     match output {
         Ok(output) if output.status.success() => {
             let compiled = std::fs::read(to).expect("clang has written it");
-            let stripped = stripped(&compiled).expect("clang writes ELF");
-            std::fs::write(to, stripped).expect("OUT_DIR can be written to");
-            true
+            Some(stripped(&compiled).expect("clang writes ELF"))
         }
         Ok(output) => {
             println!("cargo::warning=haul tcp will be missing: {clang} cannot compile bpf/{object}.bpf.c");
             for line in String::from_utf8_lossy(&output.stderr).lines().take(20) {
                 println!("cargo::warning={line}");
             }
-            false
+            None
         }
-        Err(_) => false,
+        Err(_) => None,
     }
 }
 

@@ -7,9 +7,9 @@ use crate::class::{PaceClass, with_rates};
 use crate::error::TcpError;
 use crate::kernel::bpf;
 use crate::kernel::library::{Library, Loaded};
-use crate::laws;
+use crate::kernel::object::Object;
 
-static DEPARTURE: &laws::Object<[u8]> = &laws::Object(*include_bytes!(concat!(env!("OUT_DIR"), "/departure.bpf.o")));
+static DEPARTURE: Object = Object::packed(include_bytes!(concat!(env!("OUT_DIR"), "/departure.bpf.o.zst")));
 
 /// Has the program look at what leaves through the interface of this number, for as long as the link lives. It gives nothing a time that nobody has said a class of.
 pub(crate) fn at(interface: u32, classes: &[PaceClass]) -> Result<OwnedFd, TcpError> {
@@ -24,7 +24,7 @@ pub(crate) fn at(interface: u32, classes: &[PaceClass]) -> Result<OwnedFd, TcpEr
 
 /// The program, with the rates of these classes.
 fn load<'a>(library: &'a Library, classes: &[PaceClass]) -> Result<Loaded<'a>, TcpError> {
-    let object = library.object(&DEPARTURE.0)?;
+    let object = library.object(DEPARTURE.bytes())?;
     object.load()?;
     let departures = object.map("departures")?;
     for (class, number) in with_rates(classes) {

@@ -12,16 +12,13 @@ use crate::error::LoadError;
 use crate::kernel::bpf::{self, Attach};
 use crate::kernel::library::{Library, Loaded};
 use crate::kernel::mount;
+use crate::kernel::object::Object;
 use crate::knobs::{self, Values};
 use crate::law::Law;
 use crate::memory;
 
-static LAWS: &Object<[u8]> = &Object(*include_bytes!(concat!(env!("OUT_DIR"), "/laws.bpf.o")));
-static CHOOSE: &Object<[u8]> = &Object(*include_bytes!(concat!(env!("OUT_DIR"), "/choose.bpf.o")));
-
-/// Aligned, as libbpf reads it in place.
-#[repr(align(8))]
-pub(crate) struct Object<T: ?Sized>(pub(crate) T);
+static LAWS: Object = Object::packed(include_bytes!(concat!(env!("OUT_DIR"), "/laws.bpf.o.zst")));
+static CHOOSE: Object = Object::packed(include_bytes!(concat!(env!("OUT_DIR"), "/choose.bpf.o.zst")));
 
 /// Maps that old and new share.
 const SHARED: [&str; 6] = ["flows", "knobs", "totals", PEERS, "change", "subflows"];
@@ -36,16 +33,16 @@ const OLDEST_KERNEL: (u32, u32) = (6, 10);
 pub(crate) fn digest() -> String {
     // FNV-1a: told apart are builds of one program, by nobody who means harm.
     let hash = LAWS
-        .0
+        .mark()
         .iter()
-        .chain(&CHOOSE.0)
+        .chain(CHOOSE.mark())
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
     format!("{hash:016x}")
 }
 
 /// What lacks for the laws to be loaded here; found without loading them.
 pub fn obstacle() -> Result<(), LoadError> {
-    if LAWS.0.is_empty() {
+    if LAWS.is_missing() {
         return Err(LoadError::NotBuilt);
     }
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -149,7 +146,7 @@ impl Pins {
     }
 
     fn object<'a>(&self, library: &'a Library) -> Result<Loaded<'a>, LoadError> {
-        let object = library.object(&LAWS.0)?;
+        let object = library.object(LAWS.bytes())?;
         for map in SHARED {
             object.share(map, &self.at(map))?;
         }
@@ -195,7 +192,7 @@ pub(crate) fn load_chooser(dir: &Path) -> Result<(), LoadError> {
     let library = Library::open()?;
     let chosen = dir.with_file_name(CHOSEN);
     let loaded = || {
-        let object = library.object(&CHOOSE.0)?;
+        let object = library.object(CHOOSE.bytes())?;
         object.share(CHOSEN, &chosen)?;
         object.load().map(|()| object)
     };

@@ -16,11 +16,12 @@ use crate::error::{LoadError, TcpError};
 use crate::journal;
 use crate::kernel::bpf::{self, Attach};
 use crate::kernel::library::Library;
+use crate::kernel::object::Object;
 use crate::kernel::{cgroup, mount};
 use crate::laws;
 use crate::queue::{self, Queue, QueuePlace, QueueSpec, QueueState};
 
-static PACE: &laws::Object<[u8]> = &laws::Object(*include_bytes!(concat!(env!("OUT_DIR"), "/pace.bpf.o")));
+static PACE: Object = Object::packed(include_bytes!(concat!(env!("OUT_DIR"), "/pace.bpf.o.zst")));
 
 /// A class and what it holds now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -272,7 +273,7 @@ fn load(classes: &[PaceClass]) -> Result<Spread, TcpError> {
     }
     laws::obstacle()?;
     let library = Library::open()?;
-    let object = library.object(&PACE.0)?;
+    let object = library.object(PACE.bytes())?;
     // What several programs hold a connection to, they have in common.
     if let Some(held) = bpf::map_called(HELD, HELD_BYTES) {
         object.reuse(HELD, held.as_fd())?;

@@ -21,9 +21,9 @@ use crate::kernel::bpf::{self, Attach};
 use crate::kernel::cgroup;
 use crate::kernel::library::Library;
 use crate::kernel::netns::Namespace;
-use crate::laws;
+use crate::kernel::object::Object;
 
-static QUEUE: &laws::Object<[u8]> = &laws::Object(*include_bytes!(concat!(env!("OUT_DIR"), "/queue.bpf.o")));
+static QUEUE: Object = Object::packed(include_bytes!(concat!(env!("OUT_DIR"), "/queue.bpf.o.zst")));
 
 /// Where all else of the classes is to wait, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,7 +205,7 @@ pub(crate) fn sweep(state: &Path) {
 /// The program that says which class a packet is for, where it leaves through the interface of this number; it does nothing yet.
 fn load(interface: u32, classes: &[PaceClass]) -> Result<OwnedFd, TcpError> {
     let library = Library::open()?;
-    let object = library.object(&QUEUE.0)?;
+    let object = library.object(QUEUE.bytes())?;
     object.load()?;
     let doing = "filling the tables";
     let (networks, at) = (object.map("classes")?, object.map("at")?);

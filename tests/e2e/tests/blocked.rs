@@ -209,9 +209,10 @@ fn where_ssh_carries_more_logins_join_it_and_they_go_with_the_copy() {
         let (copies, running) = begun_through_ssh(&lab, seed, is_push);
         let finished = running.wait(PATIENCE).expect(0);
         assert_eq!(tree::hash(&copies[0]), tree::hash(&copies[1]));
-        // ssh's own, the one that was tried, and three more beside it: the link is full with them.
-        assert_eq!(logins(&lab), 5, "{finished}");
+        // ssh's own, the one that was tried, and three more beside it. The link is full with them; on a machine that is too busy to fill it, four more are tried.
         assert!(finished.stderr.contains("through 4 logins of ssh to far"), "{finished}");
+        let carrying = if finished.stderr.contains("through 8 logins of ssh to far") { 8 } else { 4 };
+        assert_eq!(logins(&lab), 1 + carrying, "{finished}");
         let left = || [lab.near.processes(&["127.0.0.1:", "-W"]), lab.far.processes(&["haul remote"])].concat();
         assert!(eventually(Duration::from_secs(15), || left().is_empty()), "left behind: {:?}", left());
     }

@@ -100,15 +100,18 @@ fn copy_with_kills(lab: &Lab, source: &Path, place: &Path, pull: bool, random: &
     if ended.is_none() && tree::names(place) != ["tree"] {
         ended = Some(Running::start(lab.cp(&args)).wait(Duration::from_secs(120)));
     }
-    let summary =
-        ended.map_or_else(|| "killed when it was complete".to_owned(), |run| run.expect(0).event("summary").to_string());
+    let summary = ended.map(|run| run.expect(0).event("summary"));
+    // What the network dropped and crossed it again is no loss by a kill: a busy machine lets queues overflow.
+    let dropped =
+        summary.as_ref().map_or(0, |summary| summary["path"]["retransmitted_bytes"].as_u64().expect("a count of bytes"));
+    let summary = summary.map_or_else(|| "killed when it was complete".to_owned(), |summary| summary.to_string());
 
     tree::assert_same(source, &place.join("tree"), Exactness::Everything);
     assert_eq!(tree::names(place), ["tree"]);
     assert_eq!(tree::names(place.parent().expect("a place has a parent")), ["copy"], "something was left beside the copy");
     let carried = lab.bytes_carried() - before;
     let runs = kills + 1;
-    let allowed = data * 108 / 100 + lost + runs * OVERHEAD_PER_RUN_BYTES;
+    let allowed = data * 108 / 100 + dropped + lost + runs * OVERHEAD_PER_RUN_BYTES;
     println!("{kills} kills, {data} bytes of data, {carried} crossed the network, {allowed} may; {summary}");
     assert!(carried <= allowed, "{carried} bytes crossed the network in {runs} runs, {allowed} would be right");
     under_way

@@ -89,6 +89,8 @@ const KNOWN: &[(&str, Lane)] = &[
     ("haul-proto/connection", Lane::Processor),
     // An authorised client among strangers against the same client without them.
     ("hostile/strangers", Lane::Alone),
+    // Hundreds of clients at once, and what a daemon's memory comes to: nothing beside it would have a processor.
+    ("hostile/memory", Lane::Alone),
     // Real tools over an emulated WAN, at rates that are compared.
     ("haul-tcp/coupled", Lane::Alone),
     ("haul-cli/bench", Lane::Alone),

@@ -229,7 +229,7 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::laws::{Object, obstacle};
+    use crate::laws::obstacle;
 
     /// What is no context is read as one.
     const BAD: &str = r#"
@@ -237,18 +237,14 @@ mod tests {
         __attribute__((section("socket"), used)) int bad(void *context) { return **(int **)context; }
     "#;
 
-    /// Compiled, aligned, and kept for as long as the test runs.
+    /// Compiled, and kept for as long as the test runs.
     fn bad(dir: &Path) -> &'static [u8] {
         let (source, object) = (dir.join("bad.c"), dir.join("bad.o"));
         fs::write(&source, BAD).expect("written");
         let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
         let status = Command::new(clang).args(["-O2", "-target", "bpf", "-c"]).arg(&source).arg("-o").arg(&object).status();
         assert!(status.expect("clang: `make setup` installs it").success());
-        let mut aligned = Object([0_u8; 8 << 10]);
-        let bytes = fs::read(object).expect("an object");
-        aligned.0[..bytes.len()].copy_from_slice(&bytes);
-        let length = bytes.len();
-        &Box::leak(Box::new(aligned)).0[..length]
+        fs::read(object).expect("an object").leak()
     }
 
     #[test]

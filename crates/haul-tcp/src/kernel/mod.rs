@@ -5,6 +5,7 @@ pub(crate) mod cgroup;
 pub(crate) mod library;
 pub(crate) mod mount;
 pub(crate) mod netns;
+pub(crate) mod object;
 pub(crate) mod refusal;
 pub(crate) mod route;
 #[cfg(test)]
