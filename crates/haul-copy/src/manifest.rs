@@ -3,14 +3,15 @@
 //! The side that writes it reads its own files once more when all is done: the sources of a push, what has arrived of a pull. So a list of a push says what the sources have, and checked over there it says whether
 //! the copy has that too. Names are those that the sources have below the target; a name that [`sum_line`] cannot write for the program that is to check it is an error that names it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Write as _};
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use aws_lc_rs::digest;
-use haul_files::{Event, Fault, FileProblem, WirePath};
+use haul_files::{Event, Fault, FileProblem, MAX_PROBLEMS, WirePath};
 use haul_names::sum_line;
 use thiserror::Error;
 
@@ -57,35 +58,57 @@ pub enum ManifestError {
 pub struct Manifest {
     path: PathBuf,
     list: File,
-    /// What is to be in it: each name, and where the file is on this side.
-    files: Mutex<BTreeMap<Vec<u8>, PathBuf>>,
+    heard: Mutex<Heard>,
+}
+
+/// What was told of the copy.
+#[derive(Default)]
+struct Heard {
+    /// What is to be in the list: each name, and where the file is on this side.
+    files: BTreeMap<Vec<u8>, PathBuf>,
+    /// What had problems, as these name it, and who was at fault.
+    failed: HashSet<(Vec<u8>, Fault)>,
 }
 
 impl Manifest {
     /// Makes the list, empty, or empties one that is there.
     pub fn create(path: &Path) -> Result<Self, ManifestError> {
         let list = File::create(path).map_err(|source| ManifestError::List { path: path.to_owned(), source })?;
-        Ok(Self { path: path.to_owned(), list, files: Mutex::default() })
+        Ok(Self { path: path.to_owned(), list, heard: Mutex::default() })
     }
 
     /// Hears of the copy.
     pub fn event(&self, event: &Event<'_>) {
-        if let Event::Content { name, here } = event {
-            let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-            files.insert(name.to_vec(), (*here).to_owned());
+        let heard = || self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::Content { name, here } => drop(heard().files.insert(name.to_vec(), (*here).to_owned())),
+            Event::Problem(FileProblem { path, fault, .. }) => {
+                let mut heard = heard();
+                // A peer may tell of any number of them, but there are not many more than files.
+                if heard.failed.len() < heard.files.len() + MAX_PROBLEMS {
+                    heard.failed.insert((path.0.clone(), *fault));
+                }
+            }
+            _ => {}
         }
     }
 
     /// Reads what has come, all but files with problems, and writes the list. It goes on after a file that fails, and gives the first such error.
     pub fn write(&self, sum: Sum, problems: &[FileProblem]) -> Result<(), ManifestError> {
-        let files = std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner));
+        let Heard { files, mut failed } = std::mem::take(&mut *self.heard.lock().unwrap_or_else(PoisonError::into_inner));
+        // They are the first ones only. Where they are all, nothing else counts: what failed before the copy was tried again may have come since.
+        if problems.len() < MAX_PROBLEMS {
+            failed.clear();
+        }
+        failed.extend(problems.iter().map(|problem| (problem.path.0.clone(), problem.fault)));
+        let without = Failed::among(&files, &failed);
         let failed = |source| ManifestError::List { path: self.path.clone(), source };
         let (mut out, mut first) = (BufWriter::new(&self.list), None);
-        for (name, here) in files {
-            if problems.iter().any(|problem| is_about(problem, &name, &here)) {
+        for (name, here) in &files {
+            if without.has(name, here) {
                 continue;
             }
-            match line_of(sum, &name, &here) {
+            match line_of(sum, name, here) {
                 Ok(line) => out.write_all(&line).map_err(failed)?,
                 Err(error) => drop(first.get_or_insert(error)),
             }
@@ -95,10 +118,38 @@ impl Manifest {
     }
 }
 
-/// Whether a problem is one of this file: of the source by its own path; of the far side, which calls it otherwise, by the end of that.
-fn is_about(problem: &FileProblem, name: &[u8], here: &Path) -> bool {
-    let own = problem.path.0 == here.as_os_str().as_encoded_bytes();
-    own || problem.fault != Fault::Source && problem.path.0.ends_with(name)
+/// The files that have problems.
+struct Failed<'a> {
+    /// By their paths on this side.
+    paths: HashSet<&'a [u8]>,
+    /// By their names in the list.
+    names: HashSet<&'a [u8]>,
+}
+
+impl<'a> Failed<'a> {
+    /// A problem of this side has the file's own path. The far side calls it otherwise, by the name below the target: of the ends of that path the longest that is the name of a file.
+    fn among(files: &BTreeMap<Vec<u8>, PathBuf>, problems: &'a HashSet<(Vec<u8>, Fault)>) -> Self {
+        let own: HashSet<&[u8]> = files.values().map(|here| here.as_os_str().as_encoded_bytes()).collect();
+        let (mut paths, mut names) = (HashSet::new(), HashSet::new());
+        for (path, fault) in problems {
+            if own.contains(&**path) {
+                paths.insert(&**path);
+            } else if *fault != Fault::Source {
+                names.extend(ends(path).find(|end| files.contains_key(*end)));
+            }
+        }
+        Self { paths, names }
+    }
+
+    fn has(&self, name: &[u8], here: &Path) -> bool {
+        self.names.contains(name) || self.paths.contains(here.as_os_str().as_encoded_bytes())
+    }
+}
+
+/// A path, and what is left of it without its first components, the longest first.
+fn ends(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    iter::once(path).chain(slashes.filter_map(|(at, _)| path.get(at + 1..)))
 }
 
 fn line_of(sum: Sum, name: &[u8], here: &Path) -> Result<Vec<u8>, ManifestError> {
@@ -181,5 +232,57 @@ mod tests {
         assert!(matches!(manifest.write(Sum::Blake3, &problems), Err(ManifestError::NotUtf8(_))));
         let hash = blake3::hash(b"content of c");
         assert_eq!(fs::read_to_string(&list).expect("the list"), format!("{hash}  c\n"));
+    }
+
+    /// Names in the list.
+    fn listed(list: &Path) -> Vec<String> {
+        let list = fs::read_to_string(list).expect("the list");
+        list.lines().filter_map(|line| Some(line.split_once("  ")?.1.to_owned())).collect()
+    }
+
+    fn far(path: impl Into<Vec<u8>>) -> FileProblem {
+        FileProblem { path: WirePath(path.into()), fault: Fault::Destination, why: Why::Special }
+    }
+
+    #[test]
+    fn a_problem_is_of_the_file_with_the_whole_name_alone() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let list = dir.path().join("list");
+        for sub in ["d", "e"] {
+            fs::create_dir(dir.path().join(sub)).expect("a directory");
+        }
+        let manifest = Manifest::create(&list).expect("a list");
+        told(&manifest, dir.path(), &[b"catalog", b"log", b"d/log", b"d/x", b"e/x", b"x"]);
+        let own = dir.path().join("e/x");
+        let problems = [far("/in/catalog"), far("/in/d/log"), far(own.to_str().expect("UTF-8"))];
+        manifest.write(Sum::Blake3, &problems).expect("written");
+        assert_eq!(listed(&list), ["d/x", "log", "x"]);
+    }
+
+    #[test]
+    fn problems_beyond_those_of_the_report_count_too() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let list = dir.path().join("list");
+        let manifest = Manifest::create(&list).expect("a list");
+        let problems: Vec<_> = (0..MAX_PROBLEMS).map(|number| far(format!("/in/gone/{number}"))).collect();
+        told(&manifest, dir.path(), &[b"came", b"failed"]);
+        for problem in problems.iter().chain([&far("/in/failed")]) {
+            manifest.event(&Event::Problem(problem));
+        }
+        manifest.write(Sum::Blake3, &problems).expect("written");
+        assert_eq!(listed(&list), ["came"]);
+    }
+
+    #[test]
+    fn what_failed_before_the_copy_was_tried_again_may_have_come() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let list = dir.path().join("list");
+        let manifest = Manifest::create(&list).expect("a list");
+        told(&manifest, dir.path(), &[b"a", b"b"]);
+        for problem in [far("/in/a"), far("/in/b")] {
+            manifest.event(&Event::Problem(&problem));
+        }
+        manifest.write(Sum::Blake3, &[far("/in/b")]).expect("written");
+        assert_eq!(listed(&list), ["a"]);
     }
 }

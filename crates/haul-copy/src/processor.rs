@@ -18,6 +18,41 @@ use crate::clock;
 /// processor. A daemon has several threads for each of its clients; were each copy to read for itself, the cost would grow by the square of their number.
 const AGE_PER_COST: u32 = 20;
 
+/// When the system was asked for what it counts, and for how long that took.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked {
+    pub(crate) at: Instant,
+    pub(crate) cost: Duration,
+}
+
+impl Asked {
+    /// Asks.
+    pub(crate) fn of<T>(read: impl FnOnce() -> T) -> (T, Self) {
+        let at = clock::now();
+        let counts = read();
+        (counts, Self { at, cost: clock::now() - at })
+    }
+
+    /// Whether the answer is still as good as new.
+    fn serves(self, now: Instant) -> bool {
+        now.saturating_duration_since(self.at) < self.cost * AGE_PER_COST
+    }
+}
+
+/// What was read a moment ago, or is read now.
+pub(crate) fn latest<T>(
+    kept: &Mutex<Option<Arc<T>>>,
+    now: Instant,
+    asked: fn(&T) -> Option<Asked>,
+    read: impl FnOnce() -> T,
+) -> Arc<T> {
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*kept {
+        Some(counts) if asked(counts).is_some_and(|asked| asked.serves(now)) => counts.clone(),
+        Some(_) | None => kept.insert(Arc::new(read())).clone(),
+    }
+}
+
 /// What the thread of a process that wanted a processor most wanted of it, in parts of the time; 0 where the system does not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -43,8 +78,7 @@ struct Counts {
     /// By number, in order.
     threads: Vec<(u32, ThreadTimes)>,
     machine: ProcessorTicks,
-    /// When it was asked for them, and for how long that took.
-    read: Option<(Instant, Duration)>,
+    read: Option<Asked>,
 }
 
 /// Times of one thread.
@@ -68,8 +102,8 @@ impl ProcessorWatch {
 
 impl Counts {
     fn since(&self, before: &Self) -> Demand {
-        let (Some((now, _)), Some((then, _))) = (self.read, before.read) else { return Demand::default() };
-        let elapsed_ns = (now - then).as_nanos().max(1) as f64;
+        let (Some(now), Some(then)) = (self.read, before.read) else { return Demand::default() };
+        let elapsed_ns = (now.at - then.at).as_nanos().max(1) as f64;
         let part = |ns: u64| (ns as f64 / elapsed_ns).min(1.0);
         let mut earlier = before.threads.iter().peekable();
         let since = |&(thread, times): &(u32, ThreadTimes)| {
@@ -82,30 +116,16 @@ impl Counts {
         Demand { wanted: part(wanted), waited: part(waited), taken: self.machine.taken_since(before.machine).unwrap_or(0.0) }
     }
 
-    /// Whether it is still as good as new.
-    fn serves(&self, now: Instant) -> bool {
-        self.read.is_some_and(|(at, cost)| now.saturating_duration_since(at) < cost * AGE_PER_COST)
-    }
-
     fn read() -> Self {
-        let at = clock::now();
-        let (threads, machine) = (thread_times(), machine_ticks());
-        Self { threads, machine, read: Some((at, clock::now() - at)) }
+        let ((threads, machine), asked) = Asked::of(|| (thread_times(), machine_ticks()));
+        Self { threads, machine, read: Some(asked) }
     }
 }
 
 /// What is counted now, or was a moment ago.
 fn counts() -> Arc<Counts> {
     static LATEST: Mutex<Option<Arc<Counts>>> = Mutex::new(None);
-    latest(&LATEST, clock::now(), Counts::read)
-}
-
-fn latest(kept: &Mutex<Option<Arc<Counts>>>, now: Instant, read: impl FnOnce() -> Counts) -> Arc<Counts> {
-    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-    match &*kept {
-        Some(counts) if counts.serves(now) => counts.clone(),
-        Some(_) | None => kept.insert(Arc::new(read())).clone(),
-    }
+    latest(&LATEST, clock::now(), |counts| counts.read, Counts::read)
 }
 
 /// What each thread has had of a processor so far, and waited for one.
@@ -147,7 +167,7 @@ mod tests {
         let start = clock::now();
         let counts = |at_s, threads: &[(u32, u64, u64)]| {
             let times = |&(thread, ran_ns, waited_ns): &_| (thread, ThreadTimes { ran_ns, waited_ns });
-            let read = Some((start + Duration::from_secs(at_s), Duration::ZERO));
+            let read = Some(Asked { at: start + Duration::from_secs(at_s), cost: Duration::ZERO });
             Counts { threads: threads.iter().map(times).collect(), read, ..Counts::default() }
         };
         const S: u64 = 1_000_000_000;
@@ -167,10 +187,11 @@ mod tests {
         // Two hundred copies that ask every second for ten seconds, where a reading takes 10 ms.
         for ms in (0..10_000).step_by(5) {
             let now = start + Duration::from_millis(ms);
-            latest(&kept, now, || {
+            let read = || {
                 readings += 1;
-                Counts { read: Some((now, Duration::from_millis(10))), ..Counts::default() }
-            });
+                Counts { read: Some(Asked { at: now, cost: Duration::from_millis(10) }), ..Counts::default() }
+            };
+            latest(&kept, now, |counts| counts.read, read);
         }
         assert_eq!(readings, 50);
     }

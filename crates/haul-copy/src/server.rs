@@ -217,12 +217,16 @@ impl Observer for WithRoom<'_> {
 /// How long a client may take to say what it wants. One that copies alone does so as soon as it is connected; one that talks to many servers may begin when the last of them is there.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// How long a client may take to let the last report go out; it waits for that as long.
+const LAST_REPORT: Duration = Duration::from_secs(1);
+
 /// Sends reports until dropped.
 struct Telemetry {
     /// Sends one now; dropped, it ends.
     now: Option<mpsc::SyncSender<()>>,
     room: Arc<Mutex<Option<Space>>>,
-    thread: Option<thread::JoinHandle<()>>,
+    /// Says nothing: its sender goes with the thread.
+    ended: Mutex<mpsc::Receiver<()>>,
 }
 
 impl Telemetry {
@@ -230,7 +234,9 @@ impl Telemetry {
         let (now, asked) = mpsc::sync_channel::<()>(1);
         let room = Arc::<Mutex<Option<Space>>>::default();
         let known = room.clone();
-        let thread = thread::spawn(move || {
+        let (ends, ended) = mpsc::channel();
+        thread::spawn(move || {
+            let _ends: mpsc::Sender<()> = ends;
             let (processor, mut machine) = (ProcessorWatch::start(), MachineWatch::start());
             let mut report = || ServerReport {
                 path: PathReport::from(&connection.stats()),
@@ -253,7 +259,7 @@ impl Telemetry {
             report().write_to(&mut stream);
             let _ = stream.finish();
         });
-        Self { now: Some(now), room, thread: Some(thread) }
+        Self { now: Some(now), room, ended: Mutex::new(ended) }
     }
 
     /// So much room is left. The first time the client hears of it at once, for it may be about to decide what to send.
@@ -268,24 +274,30 @@ impl Telemetry {
 impl Drop for Telemetry {
     fn drop(&mut self) {
         drop(self.now.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        // A client that gives no stream or no credit for it would be waited for without end. The end of the connection ends that thread, too.
+        let _ = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner).recv_timeout(LAST_REPORT);
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use haul::{ClientConfig, Endpoint, Identity, PeerTrust, ServerConfig};
+    use haul::{ClientConfig, Endpoint, Identity, PeerTrust, ServerConfig, TransportConfig};
 
     use super::*;
+    use crate::clock;
 
     /// A listener, the end of a connection there, and the one that has called.
     pub fn connected() -> (Endpoint, Connection, Connection) {
+        connected_to(TransportConfig::default())
+    }
+
+    /// The same, of one that has called with these settings.
+    fn connected_to(transport: TransportConfig) -> (Endpoint, Connection, Connection) {
         let server = ServerConfig::new(Identity::generate(), PeerTrust::Anyone);
         let server = Endpoint::listen("127.0.0.1:0".parse().unwrap(), server).unwrap();
         let here = Endpoint::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let client = here.connect(server.local_addr(), ClientConfig::new(PeerTrust::Anyone)).unwrap();
+        let client = ClientConfig { transport, ..ClientConfig::new(PeerTrust::Anyone) };
+        let client = here.connect(server.local_addr(), client).unwrap();
         let there = server.accept().unwrap();
         (server, there, client)
     }
@@ -296,6 +308,29 @@ pub(crate) mod tests {
         let result = ServerSession::accept_within(there, Duration::from_millis(50));
         assert_eq!(result.err().map(|error| error.kind()), Some(io::ErrorKind::TimedOut));
         assert!(client.closed().to_string().contains("nothing was asked for"));
+    }
+
+    #[test]
+    fn a_client_that_gives_no_stream_for_reports_is_not_waited_for() {
+        let (_server, there, _client) = connected_to(TransportConfig { max_streams: 0, ..TransportConfig::default() });
+        // Ends the connection, and so the wait, of a server that does wait.
+        let deadline = Deadline::start(&there, Duration::from_secs(20), "it was waited for");
+        drop(Telemetry::start(there, Arc::default()));
+        assert!(!deadline.has_passed());
+    }
+
+    #[test]
+    fn the_last_report_is_about_the_whole_copy() {
+        let (_server, there, client) = connected();
+        let marks = Arc::<Marks>::default();
+        let reports = Telemetry::start(there.clone(), Arc::clone(&marks));
+        marks.finishes(clock::now());
+        marks.is_over();
+        drop(reports);
+        let latest = Mutex::new(None);
+        telemetry::follow(client.accept_uni().unwrap(), &latest);
+        let latest: Option<ServerReport> = *latest.lock().unwrap();
+        assert!(latest.is_some_and(|report| report.moments.is_some()), "{latest:?}");
     }
 
     #[test]

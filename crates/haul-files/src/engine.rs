@@ -1,5 +1,6 @@
 //! The entry points: client and server, sender and receiver.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -346,7 +347,11 @@ fn origins<T: Transport, S: Store>(
     }
     let Expanded { tops, problems } = requested(session, store, at)?;
     // The client knows them as it has spelled them.
-    let asked = |path: WirePath| at.iter().position(|one| *one == path).and_then(|one| sources.get(one)).cloned().unwrap_or(path);
+    let mut spelled = HashMap::new();
+    for (source, at) in sources.iter().zip(at) {
+        spelled.entry(at).or_insert(source);
+    }
+    let asked = |path: WirePath| spelled.get(&path).map_or(path, |&source| source.clone());
     for problem in problems {
         session.problem(FileProblem { path: asked(problem.path), ..problem })?;
     }

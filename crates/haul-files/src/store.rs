@@ -220,7 +220,7 @@ pub trait Stage: Send + Sync {
     /// Removes a part, if it is there.
     fn discard(&self, part: u64);
 
-    /// Makes the content of finished parts durable.
+    /// Makes the content of finished parts durable. Those of a sync that failed are discarded: what else may have been lost by that, the store discards itself.
     fn sync(&self, parts: &[u64]) -> Result<(), StoreError>;
 
     /// Compares what was written with the hashes it came with, past every cache that can be passed. Of what [`Written::Placed`] has, nothing stays that differs.

@@ -529,7 +529,6 @@ impl Library {
     }
 }
 
-/// A copy of a string of the library's.
 /// A device of this host without an address of its own, as tunnels are: getifaddrs gives it a null pointer for one, which libgfarm follows when it looks whether a server is this host.
 fn tunnel() -> Option<String> {
     let mut list = ptr::null_mut();
@@ -551,6 +550,7 @@ fn tunnel() -> Option<String> {
     found
 }
 
+/// A copy of a string of the library's.
 fn bytes(text: *const c_char) -> Vec<u8> {
     if text.is_null() {
         return Vec::new();
@@ -567,6 +567,50 @@ pub(crate) fn c_string(text: &[u8]) -> Result<CString, GfarmError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Library {
+        /// One that opens and closes whatever it is asked to, and can do nothing else.
+        pub(crate) fn fake() -> Self {
+            unsafe extern "C" fn nothing() -> Code {
+                0
+            }
+            unsafe extern "C" fn open(_: *const c_char, _: c_int, file: *mut File) -> Code {
+                // SAFETY: room for the answer, as the caller has promised. Nobody follows it.
+                unsafe { *file = ptr::dangling_mut() };
+                0
+            }
+            unsafe extern "C" fn create(path: *const c_char, flags: c_int, _: c_uint, file: *mut File) -> Code {
+                // SAFETY: the caller's promise.
+                unsafe { open(path, flags, file) }
+            }
+            unsafe extern "C" fn open_list(path: *const c_char, dir: *mut Dir) -> Code {
+                // SAFETY: the caller's promise.
+                unsafe { open(path, 0, dir) }
+            }
+            unsafe extern "C" fn close(_: File) -> Code {
+                0
+            }
+            const FUNCTIONS: usize = size_of::<Functions>() / size_of::<usize>();
+            let all = [nothing as unsafe extern "C" fn() -> Code; FUNCTIONS];
+            // SAFETY: functions, as many as it has, each as large as any. Those that are of another type than theirs are never called.
+            let functions: Functions =
+                unsafe { std::mem::transmute::<[unsafe extern "C" fn() -> Code; FUNCTIONS], Functions>(all) };
+            let functions = Functions {
+                gfs_pio_open: open,
+                gfs_pio_create: create,
+                gfs_pio_close: close,
+                gfs_opendirplus: open_list,
+                gfs_closedirplus: close,
+                ..functions
+            };
+            Self { functions, user: Vec::new(), files: HashMap::new(), dirs: HashMap::new(), last: 0, thread: PhantomData }
+        }
+
+        /// How many files and directories were opened, and how many are still.
+        pub(crate) fn counts(&self) -> (u64, usize) {
+            (self.last, self.files.len() + self.dirs.len())
+        }
+    }
 
     #[test]
     fn a_missing_library_is_named_with_what_has_it() {

@@ -1,6 +1,7 @@
 //! The storage servers of a Gfarm: their load, and the room on each. Asked of Gfarm's own programs, whose output is for people and for scripts: `gfhost -l` (load, or that it does not answer) and `gfdf` (room).
 //! libgfarm has functions for it too, with structures that are its own and change.
 
+use std::collections::HashMap;
 use std::io::{self, Read as _};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -78,16 +79,17 @@ fn printed(program: &'static str, arguments: &[&str], cancel: &Cancel) -> io::Re
 
 /// Of `gfhost -l`, lines like `0.41/0.30/0.22 s x86_64-linux 8 store01.site 600 0(10.0.0.1)`, with `-.--` or `x.xx` as the load of who does not answer; of `gfdf`, lines of blocks, used, free, percent and host.
 fn joined(loads: &str, rooms: &str) -> Vec<StorageServer> {
-    let room = |host: &str| {
-        let mut lines = rooms.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-        let fields = lines.find(|fields| fields.len() == 5 && fields[4] == host)?;
+    let room = |line: &str| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        let [_, used, free, _, host] = fields[..] else { return None };
         let bytes = |text: &str| Some(Bytes(text.parse::<u64>().ok()?.checked_mul(BLOCK)?));
-        Some((bytes(fields[1])?, bytes(fields[2])?))
+        Some((host.to_owned(), (bytes(used)?, bytes(free)?)))
     };
+    let rooms: HashMap<String, (Bytes, Bytes)> = rooms.lines().filter_map(room).collect();
     let server = |line: &str| {
         let fields: Vec<_> = line.split_whitespace().collect();
         let [loads, _, architecture, processors, host, ..] = fields[..] else { return None };
-        let (used, free) = room(host).unzip();
+        let (used, free) = rooms.get(host).copied().unzip();
         Some(StorageServer {
             host: host.to_owned(),
             architecture: architecture.to_owned(),

@@ -18,7 +18,7 @@ use haul_files::StoreError;
 use haul_units::Cancel;
 
 use crate::error::{GfarmError, OpenError};
-use crate::library::{LIBRARY, Library, Mode, Number, c_string};
+use crate::library::{LIBRARY, Library, Mode, Number, Stat, c_string};
 
 /// How often one who waits looks whether it still wants the answer.
 const LOOK: Duration = Duration::from_millis(50);
@@ -105,7 +105,7 @@ impl Service {
     }
 }
 
-/// A file that the library has open; closed when it is dropped.
+/// A file that the library has open; closed when it is dropped. It is made on the library's thread: so it is closed too where whoever asked for it has been cancelled, and hears no answer.
 pub(crate) struct Open {
     service: Service,
     number: Number,
@@ -114,16 +114,14 @@ pub(crate) struct Open {
 impl Open {
     /// Opens a file; a link is followed.
     pub(crate) fn file(service: &Service, path: &[u8], mode: Mode) -> Result<Self, StoreError> {
-        let path = c_string(path)?;
-        let number = service.run(move |library| library.open_file(&path, mode))?;
-        Ok(Self { service: service.clone(), number })
+        let (path, owner) = (c_string(path)?, service.clone());
+        service.run(move |library| Ok(Self { number: library.open_file(&path, mode)?, service: owner }))
     }
 
     /// Makes a file that is not there yet.
     pub(crate) fn create(service: &Service, path: &[u8], mode: u32) -> Result<Result<Self, GfarmError>, StoreError> {
-        let (path, mode) = (c_string(path)?, service.masked(mode));
-        let made = service.call(move |library| library.create(&path, mode))?;
-        Ok(made.map(|number| Self { service: service.clone(), number }))
+        let (path, mode, owner) = (c_string(path)?, service.masked(mode), service.clone());
+        service.call(move |library| Ok(Self { number: library.create(&path, mode)?, service: owner }))
     }
 
     /// Does something with it.
@@ -163,6 +161,32 @@ impl Drop for Open {
     }
 }
 
+/// A directory that is being listed; closed at the end, or when it is dropped, as a file is.
+pub(crate) struct Listing {
+    service: Service,
+    number: Number,
+}
+
+impl Listing {
+    pub(crate) fn open(service: &Service, path: &[u8]) -> Result<Self, StoreError> {
+        let (path, owner) = (c_string(path)?, service.clone());
+        service.run(move |library| Ok(Self { number: library.open_list(&path)?, service: owner }))
+    }
+
+    /// Up to `most` further entries; none at the end.
+    pub(crate) fn next(&self, most: usize) -> Result<Vec<(Vec<u8>, Stat)>, StoreError> {
+        let number = self.number;
+        self.service.run(move |library| library.list(number, most))
+    }
+}
+
+impl Drop for Listing {
+    fn drop(&mut self) {
+        let number = self.number;
+        self.service.send(move |library| library.close_list(number));
+    }
+}
+
 fn start_thread() -> Result<Sender<Call>, OpenError> {
     let (calls, asked) = mpsc::channel::<Call>();
     let (opened, when_opened) = mpsc::sync_channel(1);
@@ -185,4 +209,29 @@ fn start_thread() -> Result<Sender<Call>, OpenError> {
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_opened_for_somebody_who_was_cancelled_is_closed() {
+        let (calls, asked) = mpsc::channel::<Call>();
+        let service = Service { calls, cancel: Cancel::new(), umask: 0 };
+        service.cancel.cancel();
+        // Nobody does what is asked yet: all of them give up.
+        assert!(Open::file(&service, b"/file", Mode::Write).is_err());
+        assert!(Open::create(&service, b"/new", 0o600).is_err());
+        assert!(Listing::open(&service, b"/").is_err());
+        let mut library = Library::fake();
+        for call in asked.try_iter().collect::<Vec<_>>() {
+            call(&mut library);
+        }
+        assert_eq!(library.counts(), (3, 3));
+        for call in asked.try_iter() {
+            call(&mut library);
+        }
+        assert_eq!(library.counts(), (3, 0));
+    }
 }

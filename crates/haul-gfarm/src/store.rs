@@ -14,9 +14,9 @@ use haul_units::{Bytes, Cancel};
 use crate::error::{GfarmError, OpenError};
 use crate::files::{GfarmFile, look, metadata};
 use crate::here::Here;
-use crate::library::{Library, Number, RawReplica, c_string};
+use crate::library::{Library, RawReplica, c_string};
 use crate::path::{GfarmDir, absolute, below, split};
-use crate::service::Service;
+use crate::service::{Listing, Service};
 use crate::stage::GfarmStage;
 
 /// Entries of a directory that are asked for at once: a few hundred kB.
@@ -143,10 +143,9 @@ impl Store for Gfarm {
     }
 
     fn list(&self, dir: &GfarmDir, each: &mut dyn FnMut(Listed<'_>) -> ControlFlow<()>) -> Result<(), StoreError> {
-        let listing = Listing { service: &self.service, number: self.run(&dir.path, Library::open_list)? };
+        let listing = Listing::open(&self.service, &dir.path)?;
         loop {
-            let number = listing.number;
-            let found = self.service.run(move |library| library.list(number, LISTED_AT_ONCE))?;
+            let found = listing.next(LISTED_AT_ONCE)?;
             if found.is_empty() {
                 return Ok(());
             }
@@ -254,17 +253,4 @@ fn replica(raw: RawReplica) -> Replica {
         RawReplica { .. } => ReplicaState::Ready,
     };
     Replica { host: raw.host, generation: raw.generation, state }
-}
-
-/// A directory that is being listed; closed at the end, or when it is dropped.
-struct Listing<'a> {
-    service: &'a Service,
-    number: Number,
-}
-
-impl Drop for Listing<'_> {
-    fn drop(&mut self) {
-        let number = self.number;
-        self.service.send(move |library| library.close_list(number));
-    }
 }

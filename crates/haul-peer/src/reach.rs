@@ -30,7 +30,7 @@ use thiserror::Error;
 use crate::carriage::{Carrying, Relayed};
 use crate::chain::chain;
 use crate::clock;
-use crate::keys::{self, Known, KnownHosts};
+use crate::keys::{self, KeysError, Known, KnownHosts};
 use crate::operand::{DaemonHost, SshHost};
 use crate::outage::OutageWatch;
 use crate::ports::PortRange;
@@ -45,6 +45,9 @@ const NO_ANSWER: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
 /// Head start of each address over the next one.
 const HEAD_START: Duration = Duration::from_millis(300);
+
+/// Held from reading what is known of hosts to writing what was answered: of many that are reached at once, one asks at a time.
+static ASKING: Mutex<()> = Mutex::new(());
 
 /// The machine at the other end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -245,7 +248,7 @@ impl Connector {
         let judge = Judge::new(move |key| known.look_up(&looked_up, key) == Known::Trusted);
         let won = self.handshake(host, self.daemon(), &judge, Some(identity.clone()));
         let Some(key) = judge.refused() else { return won };
-        self.admit(host, key, known_hosts()?)?;
+        self.admit(host, key, known_hosts)?;
         self.handshake(host, self.daemon(), &Judge::new(move |now| now == key), Some(identity))
     }
 
@@ -324,7 +327,18 @@ impl Connector {
     }
 
     /// What to do about a key that is not trusted: refuse a changed one, ask about a new one.
-    fn admit(&self, host: &DaemonHost, key: Fingerprint, mut known: KnownHosts) -> Result<(), ReachError> {
+    fn admit(
+        &self,
+        host: &DaemonHost,
+        key: Fingerprint,
+        known_hosts: impl Fn() -> Result<KnownHosts, KeysError>,
+    ) -> Result<(), ReachError> {
+        let _asking = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.cancel.is_cancelled() {
+            return Err(ReachError::Interrupted);
+        }
+        // What others were told while this one waited is in it.
+        let mut known = known_hosts()?;
         let (host, state) = (host.clone(), self.state.clone());
         match known.look_up(&host, key) {
             Known::Trusted => Ok(()),
@@ -459,4 +473,66 @@ fn worse(one: Lost, other: Lost) -> Lost {
 
 fn unanswered(host: String, addresses: &[SocketAddr], listener: Listener) -> Unanswered {
     Unanswered { host, tried: addresses.iter().map(SocketAddr::ip).collect(), listener }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    fn host(name: &str) -> DaemonHost {
+        DaemonHost::parse(name).unwrap()
+    }
+
+    /// Says yes, and counts.
+    struct Yes {
+        known_hosts: PathBuf,
+        asked: AtomicUsize,
+        inside: AtomicUsize,
+    }
+
+    impl Tell for Yes {
+        fn trusts(&self, asked: &DaemonHost, key: Fingerprint) -> Option<bool> {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            assert_eq!(self.inside.fetch_add(1, Ordering::SeqCst), 0, "one at a time");
+            assert!(ASKING.try_lock().is_err(), "nobody else can ask now");
+            // Another command, meanwhile.
+            let other = host(&format!("beside-{}", asked.host));
+            KnownHosts::load(self.known_hosts.clone()).unwrap().trust(&other, key).unwrap();
+            self.inside.fetch_sub(1, Ordering::SeqCst);
+            Some(true)
+        }
+    }
+
+    #[test]
+    fn of_many_hosts_one_asks_at_a_time_and_each_answer_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("known_hosts");
+        let known_hosts = || KnownHosts::load(path.clone());
+        let tell = Arc::new(Yes { known_hosts: path.clone(), asked: AtomicUsize::new(0), inside: AtomicUsize::new(0) });
+        let connector = Connector { state: Some(dir.path().to_owned()), tell: tell.clone(), ..Connector::new(b"x") };
+        let key = Identity::generate().public_key().fingerprint();
+        // Two are disks of one machine.
+        let names = ["a", "b", "a"];
+        let together = Barrier::new(names.len());
+        thread::scope(|scope| {
+            for name in names {
+                let (connector, together) = (&connector, &together);
+                scope.spawn(move || {
+                    together.wait();
+                    connector.admit(&host(name), key, known_hosts).unwrap();
+                });
+            }
+        });
+        let known = known_hosts().unwrap();
+        for name in ["a", "b", "beside-a", "beside-b"] {
+            assert_eq!(known.look_up(&host(name), key), Known::Trusted, "{name}");
+        }
+        assert_eq!(tell.asked.load(Ordering::SeqCst), 2, "what is known by now is not asked");
+        connector.cancel.cancel();
+        assert!(matches!(connector.admit(&host("c"), key, known_hosts), Err(ReachError::Interrupted)));
+        assert_eq!(tell.asked.load(Ordering::SeqCst), 2, "who has given up asks nothing");
+    }
 }

@@ -1,9 +1,9 @@
 //! The client's side of one measurement: asks, plays its roles, and puts its counts and the server's together.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::net::SocketAddr;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use super::flow::{CongestionError, set_congestion};
 use super::plan::{Direction, Plan, Role};
 use super::results::{Both, Done, Interval, Outcome, Pings, Total};
 use super::roles::{Carrier, Roles, Told};
-use super::sample::CpuWatch;
+use super::sample::{CpuWatch, PathSample};
 use super::wire::{Answer, Ask, CLOSE_ABORTED, CLOSE_DONE, Message, Welcome, receive, send};
 
 /// How long the server may take to say its last word, beyond the measurement's own time.
@@ -28,6 +28,12 @@ const IDLE_PINGS: u32 = 10;
 const PING_INTERVAL: Duration = Duration::from_millis(20);
 /// Time between two pings while data flows.
 const LOADED_PING_INTERVAL: Duration = Duration::from_millis(50);
+/// Messages of the server's that wait to be looked at, at most; what it says beyond them waits in the connection.
+const WAITING: usize = 64;
+/// Where bytes are the end, a server may be so many intervals ahead of this side: 100 s of the shortest ones.
+const AHEAD: u32 = 10_000;
+/// Paths of a connection that are told apart, at most; haul makes fewer.
+const MAX_PATHS: usize = 64;
 /// Idle pings end after this, however few have come back.
 const IDLE_TIME: Duration = Duration::from_secs(2);
 
@@ -52,6 +58,9 @@ pub enum MeasureError {
     /// The server gave up, for this reason.
     #[error("the server: {0}")]
     Server(PeerText),
+    /// The server says what has no place in this measurement.
+    #[error("the server does not keep to the plan: {0}")]
+    Misbehaved(&'static str),
     /// The server has kept its results for itself.
     #[error("the server has not told its results")]
     NoResults,
@@ -149,6 +158,20 @@ enum News {
     Gone(Gone),
 }
 
+/// Tells what the server says, as long as somebody takes it.
+fn hear(incoming: &mut impl BufRead, place: &SyncSender<()>, tell: &Sender<News>) {
+    while let Some(message) = receive(incoming).transpose() {
+        let news = match message {
+            Ok(message) => News::Remote(message),
+            Err(error) => return drop(tell.send(News::Gone(Gone::Failed(error)))),
+        };
+        if place.send(()).is_err() || tell.send(news).is_err() {
+            return;
+        }
+    }
+    let _ = tell.send(News::Gone(Gone::Finished));
+}
+
 /// A measurement that the server has agreed to.
 ///
 /// [`ask`](Self::ask), then [`ping_idle`](Self::ping_idle) if wanted, then [`run`](Self::run). One that is dropped before has measured nothing; the server ends it
@@ -159,6 +182,8 @@ pub struct Client {
     welcome: Welcome,
     control: SendStream,
     news: mpsc::Receiver<News>,
+    /// A place for each message of the server's that waits.
+    places: mpsc::Receiver<()>,
     tell: Sender<News>,
     flying: Flying,
     pings: Pings,
@@ -178,22 +203,11 @@ impl Client {
             Err(error) => return Err(MeasureError::Connection(error)),
         };
         let (tell, news) = mpsc::channel();
+        let (place, places) = mpsc::sync_channel(WAITING);
         let remote = tell.clone();
-        thread::spawn(move || {
-            loop {
-                let news = match receive(&mut incoming) {
-                    Ok(Some(message)) => News::Remote(message),
-                    Ok(None) => News::Gone(Gone::Finished),
-                    Err(error) => News::Gone(Gone::Failed(error)),
-                };
-                let over = matches!(news, News::Gone(_));
-                if remote.send(news).is_err() || over {
-                    return;
-                }
-            }
-        });
+        thread::spawn(move || hear(&mut incoming, &place, &remote));
         let (connection, plan) = (connection.clone(), ask.plan.clone());
-        Ok(Self { connection, plan, welcome, control, news, tell, flying: Flying::default(), pings: Pings::default() })
+        Ok(Self { connection, plan, welcome, control, news, places, tell, flying: Flying::default(), pings: Pings::default() })
     }
 
     /// The server's greeting.
@@ -210,7 +224,7 @@ impl Client {
             let next = clock::now() + PING_INTERVAL;
             let until = if left == 0 { deadline } else { next };
             while !self.flying.sent_at.is_empty() {
-                match self.news.recv_timeout(until.saturating_duration_since(clock::now())) {
+                match self.next(until.saturating_duration_since(clock::now())) {
                     Ok(News::Remote(Message::Pong(number))) => {
                         let took = self.flying.came_back(number);
                         self.pings.idle.extend(took);
@@ -228,6 +242,15 @@ impl Client {
         // Those that come later belong to neither.
         self.flying.sent_at.clear();
         Ok(())
+    }
+
+    /// What happens next.
+    fn next(&self, within: Duration) -> Result<News, RecvTimeoutError> {
+        let news = self.news.recv_timeout(within)?;
+        if matches!(news, News::Remote(_)) {
+            let _ = self.places.try_recv();
+        }
+        Ok(news)
     }
 
     fn say(&mut self, message: &Message) -> Result<(), MeasureError> {
@@ -258,6 +281,10 @@ impl Client {
         let mut carrier = self.carrier()?;
         let mut roles = Roles::default();
         let cpu = CpuWatch::start();
+        if self.plan.ways.contains(Direction::Down) {
+            // `Started` may be lost and come after the data.
+            self.play(&mut roles, &mut carrier, (Direction::Down, Role::Receiver))?;
+        }
         self.say(&Message::Go)?;
         if self.plan.ways.contains(Direction::Up) {
             self.play(&mut roles, &mut carrier, (Direction::Up, Role::Sender))?;
@@ -271,8 +298,14 @@ impl Client {
                 let ping = self.flying.leave();
                 self.say(&ping)?;
             }
-            match self.news.recv_timeout(LOADED_PING_INTERVAL / 2) {
-                Ok(News::Remote(Message::Started)) => self.play(&mut roles, &mut carrier, (Direction::Down, Role::Receiver))?,
+            let news = self.next(LOADED_PING_INTERVAL / 2);
+            if let Ok(News::Remote(message)) = &news
+                && let Err(why) = state.admit(message)
+            {
+                return Err(self.abort(MeasureError::Misbehaved(why)));
+            }
+            match news {
+                Ok(News::Remote(Message::Started)) => roles.begin(),
                 Ok(News::Remote(Message::Interval(mut interval)) | News::Local(Told::Interval(mut interval))) => {
                     interval.paths.iter_mut().for_each(|path| path.name_interfaces(&self.connection));
                     state.add(interval).iter().for_each(|both| listener.interval(both));
@@ -334,7 +367,11 @@ impl Client {
 
 /// What has been told so far.
 struct State {
-    expected_totals: usize,
+    plan: Plan,
+    /// The server has begun to send.
+    is_started: bool,
+    /// Intervals of each role, so far.
+    told: BTreeMap<(Direction, Role), u32>,
     /// Intervals that only one end has told yet.
     waiting: BTreeMap<(u32, Direction), Interval>,
     intervals: Vec<Both>,
@@ -346,7 +383,9 @@ struct State {
 impl State {
     fn new(plan: &Plan) -> Self {
         Self {
-            expected_totals: plan.ways.directions().len() * 2,
+            plan: plan.clone(),
+            is_started: false,
+            told: BTreeMap::new(),
             waiting: BTreeMap::new(),
             intervals: Vec::new(),
             totals: Vec::new(),
@@ -356,12 +395,55 @@ impl State {
     }
 
     fn is_complete(&self) -> bool {
-        self.totals.len() >= self.expected_totals && self.done.is_some()
+        self.totals.len() >= self.plan.ways.directions().len() * 2 && self.done.is_some()
+    }
+
+    /// Whether what the server says has a place in this measurement, so that no server makes this side keep more than the plan is worth.
+    fn admit(&mut self, message: &Message) -> Result<(), &'static str> {
+        match message {
+            Message::Started if self.is_started || !self.plan.ways.contains(Direction::Down) => {
+                return Err("it starts to send what was not asked for");
+            }
+            Message::Started => self.is_started = true,
+            Message::Interval(interval) if !self.has_place(interval) => {
+                return Err("an interval that there is not");
+            }
+            Message::Total(total)
+                if !self.fits((total.direction, total.role), &total.bytes, &total.paths)
+                    || self.totals.iter().any(|told| (told.direction, told.role) == (total.direction, total.role)) =>
+            {
+                return Err("a total that there is not");
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// They come in order, and no more of them than the plan has.
+    fn has_place(&self, interval: &Interval) -> bool {
+        let (direction, role) = (interval.direction, interval.role);
+        let told = |role| self.told.get(&(direction, role)).copied().unwrap_or_default();
+        let within = |time: Duration| time.as_nanos().div_ceil(self.plan.interval().as_nanos().max(1));
+        let most = match self.plan.time() {
+            Some(time) => within(self.plan.omit()) + within(time),
+            None => told(if role == Role::Sender { Role::Receiver } else { Role::Sender }).saturating_add(AHEAD).into(),
+        };
+        let is_next = interval.index == told(role) && u128::from(interval.index) < most;
+        is_next && self.fits((direction, role), &interval.bytes, &interval.paths)
+    }
+
+    /// Whether it is of a role that the server plays, and of its streams.
+    fn fits(&self, (direction, role): (Direction, Role), bytes: &[u64], paths: &[PathSample]) -> bool {
+        let of_server = if direction == Direction::Up { Role::Receiver } else { Role::Sender };
+        let streams = usize::from(self.plan.streams);
+        let is_asked_for = role == of_server && self.plan.ways.contains(direction) && bytes.len() == streams;
+        is_asked_for && paths.len() <= streams && paths.iter().all(|path| path.each.len() <= MAX_PATHS)
     }
 
     /// Takes one end's interval; returns it with the other end's if that is there.
     fn add(&mut self, interval: Interval) -> Option<Both> {
         let key = (interval.index, interval.direction);
+        *self.told.entry((interval.direction, interval.role)).or_default() += 1;
         match self.waiting.remove(&key) {
             None => {
                 self.waiting.insert(key, interval);
@@ -410,20 +492,91 @@ mod tests {
         }
     }
 
+    /// 35 ms in intervals of 10 ms, the first 5 ms of which do not count.
+    fn plan(ways: Ways) -> Plan {
+        Plan { ways, amount: Amount::Time(30_000), omit_us: 5_000, interval_us: 10_000, ..Plan::default() }
+    }
+
+    fn total(direction: Direction, role: Role) -> Total {
+        let (bytes, paths) = (vec![0], Vec::new());
+        Total { direction, role, time_us: 1, bytes, paths, spreads: None, congestion: None, error: None }
+    }
+
+    /// Takes it as `run` does.
+    fn take(state: &mut State, message: Message) -> Result<(), &'static str> {
+        state.admit(&message)?;
+        match message {
+            Message::Interval(interval) => drop(state.add(interval)),
+            Message::Total(total) => state.totals.push(total),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_server_starts_to_send_once_and_only_where_it_is_to() {
+        for (ways, starts) in [(Ways::Up, 0), (Ways::Down, 1), (Ways::Both, 1)] {
+            let mut state = State::new(&plan(ways));
+            assert_eq!((0..5).take_while(|_| take(&mut state, Message::Started).is_ok()).count(), starts, "{ways:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_s_intervals_are_those_of_the_plan_in_order() {
+        let mut state = State::new(&plan(Ways::Up));
+        let mut of_server = |index| take(&mut state, Message::Interval(interval(Role::Receiver, index, 1)));
+        assert!(of_server(1).is_err() && of_server(u32::MAX).is_err());
+        assert!((0..4).all(|index| of_server(index).is_ok()), "one does not count, and three do");
+        assert!(of_server(3).is_err() && of_server(4).is_err());
+        let more = Interval { bytes: vec![1; 2], ..interval(Role::Receiver, 0, 1) };
+        let paths = Interval { paths: vec![PathSample::default(); 2], ..interval(Role::Receiver, 0, 1) };
+        let down = Interval { direction: Direction::Down, role: Role::Sender, ..interval(Role::Receiver, 0, 1) };
+        for wrong in [interval(Role::Sender, 0, 1), more, paths, down] {
+            assert!(take(&mut State::new(&plan(Ways::Up)), Message::Interval(wrong.clone())).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn where_bytes_are_the_end_a_server_is_not_far_ahead() {
+        let mut state = State::new(&Plan { amount: Amount::Bytes(1), ..plan(Ways::Up) });
+        let mut next = 0;
+        let mut told = |state: &mut State| {
+            let taken = (next..).take_while(|&index| take(state, Message::Interval(interval(Role::Receiver, index, 1))).is_ok());
+            next += u32::try_from(taken.take(1 << 20).count()).unwrap();
+            next
+        };
+        assert_eq!(told(&mut state), AHEAD);
+        state.add(interval(Role::Sender, 0, 1));
+        assert_eq!(told(&mut state), AHEAD + 1);
+    }
+
+    #[test]
+    fn a_server_has_a_total_for_each_role_that_it_plays() {
+        let mut state = State::new(&plan(Ways::Both));
+        let mut of = |direction, role| take(&mut state, Message::Total(total(direction, role))).is_ok();
+        assert!(!of(Direction::Up, Role::Sender) && !of(Direction::Down, Role::Receiver));
+        assert!(of(Direction::Up, Role::Receiver) && of(Direction::Down, Role::Sender));
+        assert!(!of(Direction::Up, Role::Receiver) && !of(Direction::Down, Role::Sender));
+        let more = Total { bytes: vec![0; 2], ..total(Direction::Up, Role::Receiver) };
+        assert!(take(&mut State::new(&plan(Ways::Both)), Message::Total(more)).is_err());
+    }
+
+    #[test]
+    fn what_a_server_says_waits_in_the_connection_while_nobody_looks_at_it() {
+        let (place, places) = mpsc::sync_channel(2);
+        let (tell, news) = mpsc::channel();
+        let thread = thread::spawn(move || hear(&mut &b"{\"pong\":1}\n{\"pong\":2}\n{\"pong\":3}\n"[..], &place, &tell));
+        let heard = |news: &mpsc::Receiver<News>| matches!(news.recv(), Ok(News::Remote(Message::Pong(_))));
+        assert!(heard(&news) && heard(&news));
+        // The third has no place, and never gets one.
+        drop(places);
+        thread.join().unwrap();
+        assert!(news.recv().is_err());
+    }
+
     #[test]
     fn intervals_of_both_ends_are_put_together_whoever_is_first() {
-        let plan = Plan {
-            ways: Ways::Up,
-            streams: 1,
-            block_bytes: 1,
-            amount: Amount::Time(1),
-            omit_us: 0,
-            interval_us: 1,
-            rate_bps: None,
-            mode: "".into(),
-            tcp: None,
-        };
-        let mut state = State::new(&plan);
+        let mut state = State::new(&plan(Ways::Up));
         assert_eq!(state.add(interval(Role::Sender, 0, 10)), None);
         assert_eq!(state.add(interval(Role::Receiver, 1, 7)), None);
         let first = state.add(interval(Role::Receiver, 0, 9)).expect("both are there");

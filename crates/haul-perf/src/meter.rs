@@ -5,6 +5,7 @@
 //!   |-----------------------|-----------|-----------|-------...-|
 //!   0   interval   interval   0
 //! ```
+//! The clock starts by [`Event::Begin`]: a receiver's when it is told to or when the first byte is there, for the word that starts it may be lost and come again.
 //! What is omitted is told in intervals of its own; then time starts again from zero. A measurement by time ends at its time; one by bytes when
 //! all streams have ended, and its time is that of the last byte.
 
@@ -48,14 +49,34 @@ enum Woken {
     Failed(String),
 }
 
+impl Woken {
+    /// What an event ends, with so many streams left.
+    fn by(event: Event, streams_left: &mut usize) -> Option<Self> {
+        match event {
+            Event::Begin => None,
+            Event::StreamEnded => {
+                *streams_left = streams_left.saturating_sub(1);
+                (*streams_left == 0).then_some(Self::Ended)
+            }
+            Event::Stop => Some(Self::Ended),
+            Event::Failed(why) => Some(Self::Failed(why)),
+        }
+    }
+
+    fn given_up() -> Self {
+        Self::Failed("the measurement was given up".to_owned())
+    }
+}
+
 impl Meter<'_> {
     /// Measures until the end, which it brings about if the time does; `tell` gets each interval.
     pub fn run(self, mut tell: impl FnMut(Interval)) -> Total {
+        let mut streams_left = usize::from(self.plan.streams);
+        let mut at_once = self.wait_for_begin(&mut streams_left);
         // What has arrived before the clock started is part of the measurement too; what the path has counted until then is not.
         let start = Mark { bytes: vec![0; self.plan.streams.into()], ..self.mark() };
         let counted_from = start.at + self.plan.omit();
         let end = self.plan.time().map(|time| counted_from + time);
-        let mut streams_left = usize::from(self.plan.streams);
         let (mut index, mut error) = (0, None);
         let mut base = Mark { at: start.at, bytes: start.bytes.clone(), paths: start.paths.clone() };
         let mut distributions = self.flow.distributions();
@@ -65,7 +86,7 @@ impl Meter<'_> {
             let phase_start = if omitted { base.at } else { counted_from };
             let phase_end = if omitted { Some(counted_from) } else { end };
             let boundary = next_boundary(last.at, phase_start, self.plan.interval(), phase_end);
-            let woken = self.wait_until(boundary, &mut streams_left);
+            let woken = at_once.take().unwrap_or_else(|| self.wait_until(boundary, &mut streams_left));
             let over = !matches!(woken, Woken::Time) || end.is_some_and(|end| boundary >= end);
             let mut now = self.mark();
             if matches!(woken, Woken::Time) {
@@ -87,6 +108,11 @@ impl Meter<'_> {
             if over {
                 break;
             }
+        }
+        if last.at < counted_from {
+            // It ended within what is omitted: nothing counts.
+            base = Mark { at: last.at, bytes: last.bytes.clone(), paths: last.paths.clone() };
+            distributions = self.flow.distributions();
         }
         let congestion = self.flow.congestion();
         let spreads = self.flow.distributions().zip(distributions).map(|(now, before)| self.spreads(&now, &before));
@@ -122,20 +148,19 @@ impl Meter<'_> {
         Mark { at: clock::now(), bytes: self.flow.bytes(), paths: self.flow.paths() }
     }
 
+    /// What ends it before it has begun ends it at once.
+    fn wait_for_begin(&self, streams_left: &mut usize) -> Option<Woken> {
+        self.events.recv().map_or_else(|_| Some(Woken::given_up()), |event| Woken::by(event, streams_left))
+    }
+
     fn wait_until(&self, boundary: Instant, streams_left: &mut usize) -> Woken {
         loop {
             let left = boundary.saturating_duration_since(clock::now());
-            match self.events.recv_timeout(left) {
-                Ok(Event::StreamEnded) => {
-                    *streams_left = streams_left.saturating_sub(1);
-                    if *streams_left == 0 {
-                        return Woken::Ended;
-                    }
-                }
-                Ok(Event::Stop) => return Woken::Ended,
-                Ok(Event::Failed(why)) => return Woken::Failed(why),
+            match self.events.recv_timeout(left).map(|event| Woken::by(event, streams_left)) {
+                Ok(None) => {}
+                Ok(Some(woken)) => return woken,
                 Err(RecvTimeoutError::Timeout) => return Woken::Time,
-                Err(RecvTimeoutError::Disconnected) => return Woken::Failed("the measurement was given up".to_owned()),
+                Err(RecvTimeoutError::Disconnected) => return Woken::given_up(),
             }
         }
     }
@@ -207,7 +232,8 @@ mod tests {
 
     #[test]
     fn intervals_join_and_add_up_to_the_total_without_what_is_omitted() {
-        let (_keep, events) = mpsc::channel();
+        let (tell, events) = mpsc::channel();
+        tell.send(Event::Begin).unwrap();
         let (intervals, total, stopped) = measure(Amount::Time(25_000), 15_000, &events);
         let times: Vec<_> = intervals.iter().map(|i| (i.start_us, i.end_us, i.omitted)).collect();
         let expected =
@@ -216,6 +242,16 @@ mod tests {
         let counted: u64 = intervals.iter().filter(|i| !i.omitted).map(|i| i.bytes[0]).sum();
         assert_eq!((total.time_us, total.bytes[0]), (25_000, counted));
         assert!(stopped && total.error.is_none());
+    }
+
+    #[test]
+    fn what_ends_within_what_is_omitted_has_counted_nothing() {
+        let (tell, events) = mpsc::channel();
+        tell.send(Event::Begin).unwrap();
+        tell.send(Event::Stop).unwrap();
+        let (intervals, total, _) = measure(Amount::Time(25_000), 60_000_000, &events);
+        assert!(intervals.iter().all(|interval| interval.omitted && interval.bytes[0] > 0), "{intervals:?}");
+        assert_eq!((total.time_us, total.bytes[0]), (0, 0));
     }
 
     #[test]

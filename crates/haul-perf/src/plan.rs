@@ -27,7 +27,7 @@ pub enum Direction {
 }
 
 /// Which end of a flow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// It sends.
@@ -209,6 +209,12 @@ impl Plan {
         self.rate_bps.map(BitRate::from_bps)
     }
 
+    /// No more than `most` by all streams together.
+    pub fn bound_rate(&mut self, most: BitRate) {
+        let each = (most.as_bps() / u64::from(self.streams.max(1))).max(1);
+        self.rate_bps = Some(self.rate_bps.map_or(each, |bps| bps.min(each)));
+    }
+
     /// Bytes handed over at once: less where a low rate would make large blocks come in lumps.
     pub fn block(&self) -> usize {
         /// Blocks a second at least, where the rate is bounded.
@@ -239,6 +245,20 @@ mod tests {
         assert!(matches!(Plan { omit_us: 1_500_000, ..plan() }.check(longest), Err(PlanError::Time { .. })));
         assert!(matches!(Plan { omit_us: u64::MAX, ..plan() }.check(longest), Err(PlanError::Time { .. })));
         assert!(matches!(Plan { interval_us: 9_999, ..plan() }.check(longest), Err(PlanError::Interval(_))));
+    }
+
+    #[test]
+    fn streams_share_a_bound_and_a_lower_rate_of_their_own_stays() {
+        let bound = |streams, rate_bps, most| {
+            let mut plan = Plan { streams, rate_bps, ..plan() };
+            plan.bound_rate(BitRate::from_bps(most));
+            plan.rate_bps
+        };
+        assert_eq!(bound(4, None, 10_000_000), Some(2_500_000));
+        assert_eq!(bound(4, Some(9_000_000), 10_000_000), Some(2_500_000));
+        assert_eq!(bound(1, Some(9_000_000), 10_000_000), Some(9_000_000));
+        // A rate of zero would never send anything.
+        assert_eq!(bound(4, None, 3), Some(1));
     }
 
     #[test]

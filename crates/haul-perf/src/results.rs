@@ -119,9 +119,14 @@ impl fmt::Display for Total {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (bytes, time) = (Bytes(self.bytes.iter().sum()), Duration::from_micros(self.time_us));
         let verb = if self.role == Role::Sender { "sent" } else { "received" };
-        write!(f, "{verb} {bytes} in {:.2} s, {}", time.as_secs_f64(), BitRate::of(bytes, time))?;
+        write!(f, "{verb} {bytes} in {:.2} s, {}", time.as_secs_f64(), rate(bytes.as_u64(), self.time_us))?;
         self.error.as_ref().map_or(Ok(()), |error| write!(f, " ({error})"))
     }
+}
+
+/// None for what took no time: it would be endless.
+pub(crate) fn rate(bytes: u64, time_us: u64) -> BitRate {
+    if time_us == 0 { BitRate::from_bps(0) } else { BitRate::of(Bytes(bytes), Duration::from_micros(time_us)) }
 }
 
 /// The server's last word.

@@ -41,7 +41,7 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// Starts one for a direction; `tell` runs in its thread.
+    /// Starts one for a direction; `tell` runs in its thread. A sender's clock starts at once, a receiver's with the first byte, or by [`begin`](Self::begin).
     pub fn start(
         &mut self,
         connection: &Connection,
@@ -61,6 +61,9 @@ impl Roles {
             (Some(streams), Role::Sender) => Box::new(TcpSender::start(streams, plan, &send)),
             (Some(streams), Role::Receiver) => Box::new(TcpReceiver::start(streams, plan, &send)),
         };
+        if role == Role::Sender {
+            let _ = send.send(Event::Begin);
+        }
         let plan = plan.clone();
         self.events.push(send);
         self.threads.push(thread::spawn(move || {
@@ -69,6 +72,13 @@ impl Roles {
             tell(Told::Total(total));
         }));
         Ok(())
+    }
+
+    /// Starts the clocks that do not run yet.
+    pub fn begin(&self) {
+        for events in &self.events {
+            let _ = events.send(Event::Begin);
+        }
     }
 
     /// Ends all before their time.

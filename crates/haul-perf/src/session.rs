@@ -224,8 +224,8 @@ struct Session {
 }
 
 impl Session {
-    fn prepare(connection: &Connection, bounds: &Bounds, ask: Ask) -> Result<Self, PlanRefused> {
-        let plan = &ask.plan;
+    fn prepare(connection: &Connection, bounds: &Bounds, mut ask: Ask) -> Result<Self, PlanRefused> {
+        let plan = &mut ask.plan;
         plan.check(bounds.longest)?;
         let mode: ControllerChoice = plan.mode.parse().map_err(PlanRefused::Mode)?;
         if plan.ways.contains(Direction::Down) {
@@ -240,6 +240,8 @@ impl Session {
         }
         let (mut data_port, mut tcp_cookie) = (None, String::new());
         if plan.tcp.is_some() {
+            // The kernel's TCP is not held back by the connection's own limit: its streams share the bound.
+            bounds.rate.into_iter().for_each(|most| plan.bound_rate(most));
             let opened = match &bounds.data_port {
                 Some(data_port) => Ok(data_port.clone()),
                 None => DataPort::open((IpAddr::from([0_u16; 8]), 0).into(), bounds.tcp_ports.clone()),
@@ -270,12 +272,16 @@ impl Session {
         let expected = self.data_port.as_ref().map(|data_port| data_port.expect(&self.tcp_cookie));
         let control = Arc::new(Mutex::new(control));
         let tell = |message: &Message| send(&mut *control.lock().unwrap_or_else(PoisonError::into_inner), message);
-        let mut played: Option<Played> = None;
+        let mut played = Played::new(Arc::clone(&control));
+        if expected.is_none() && self.ask.plan.ways.contains(Direction::Up) {
+            // `Go` may be lost and come after the data.
+            self.start(&mut played, &mut Carrier::Haul, Direction::Up)?;
+        }
         while let Ok(Some(message)) = receive(&mut incoming) {
             match message {
                 // A client that has left with pings on their way may have said its results before: they are read first.
                 Message::Ping(number) => drop(tell(&Message::Pong(number))),
-                Message::Go if played.is_none() => {
+                Message::Go if played.waiter.is_none() => {
                     guard.extend(PATIENCE * 2);
                     let carrier = match &expected {
                         None => Ok(Carrier::Haul),
@@ -286,16 +292,17 @@ impl Session {
                     };
                     guard.extend(self.allowed());
                     match carrier {
-                        Ok(carrier) => played = Some(self.play(carrier, &control)?),
+                        Ok(carrier) => self.play(&mut played, carrier)?,
                         Err(error) => tell(&Message::Failed(error.to_string().into()))?,
                     }
                 }
-                Message::Stop => played.iter().for_each(Played::stop),
+                Message::Stop if played.waiter.is_some() => played.roles.stop(),
+                Message::Stop => {}
                 Message::Results(_) => break,
                 _ => return Err(ServeError::Unexpected),
             }
         }
-        let totals = played.map(Played::end).unwrap_or_default();
+        let totals = played.end();
         let _ = control.lock().unwrap_or_else(PoisonError::into_inner).finish();
         self.connection.close(CLOSE_DONE, "done");
         Ok(Measured { totals })
@@ -314,38 +321,46 @@ impl Session {
         Ok(Carrier::Tcp { up, down })
     }
 
-    /// Starts this side's roles; a thread waits for their end and says the last word.
-    fn play(&self, mut carrier: Carrier, control: &Arc<Mutex<SendStream>>) -> io::Result<Played> {
-        let cpu = CpuWatch::start();
-        let (roles, totals) = (Arc::new(Mutex::new(Roles::default())), Arc::<Mutex<Vec<Total>>>::default());
-        let output = Arc::new(Mutex::new(String::new()));
+    /// Starts this side's role of a direction.
+    fn start(&self, played: &mut Played, carrier: &mut Carrier, direction: Direction) -> io::Result<()> {
+        let role = if direction == Direction::Up { Role::Receiver } else { Role::Sender };
         let describe = self.describe.filter(|_| self.ask.server_output);
-        for &direction in self.ask.plan.ways.directions() {
-            let role = if direction == Direction::Up { Role::Receiver } else { Role::Sender };
-            if role == Role::Sender {
-                send(&mut *control.lock().unwrap_or_else(PoisonError::into_inner), &Message::Started)?;
+        let (control, totals, output) = (Arc::clone(&played.control), Arc::clone(&played.totals), Arc::clone(&played.output));
+        let tell = move |told: Told| {
+            if let Some(describe) = describe {
+                output.lock().unwrap_or_else(PoisonError::into_inner).push_str(&describe(&told));
             }
-            let (control, totals, output) = (Arc::clone(control), Arc::clone(&totals), Arc::clone(&output));
-            let tell = move |told: Told| {
-                if let Some(describe) = describe {
-                    output.lock().unwrap_or_else(PoisonError::into_inner).push_str(&describe(&told));
+            let message = match told {
+                Told::Interval(interval) => Message::Interval(interval),
+                Told::Total(total) => {
+                    totals.lock().unwrap_or_else(PoisonError::into_inner).push(total.clone());
+                    Message::Total(total)
                 }
-                let message = match told {
-                    Told::Interval(interval) => Message::Interval(interval),
-                    Told::Total(total) => {
-                        totals.lock().unwrap_or_else(PoisonError::into_inner).push(total.clone());
-                        Message::Total(total)
-                    }
-                };
-                // A client that is gone is noticed where its messages are read.
-                let _ = send(&mut *control.lock().unwrap_or_else(PoisonError::into_inner), &message);
             };
-            let mut roles = roles.lock().unwrap_or_else(PoisonError::into_inner);
-            roles.start(&self.connection, &mut carrier, &self.ask.plan, (direction, role), tell)?;
+            // A client that is gone is noticed where its messages are read.
+            let _ = send(&mut *control.lock().unwrap_or_else(PoisonError::into_inner), &message);
+        };
+        Ok(played.roles.start(&self.connection, carrier, &self.ask.plan, (direction, role), tell)?)
+    }
+
+    /// Starts this side's roles; a thread waits for their end and says the last word.
+    fn play(&self, played: &mut Played, mut carrier: Carrier) -> io::Result<()> {
+        let cpu = CpuWatch::start();
+        for &direction in self.ask.plan.ways.directions() {
+            match (direction, &carrier) {
+                // It waits already.
+                (Direction::Up, Carrier::Haul) => continue,
+                (Direction::Up, Carrier::Tcp { .. }) => {}
+                (Direction::Down, _) => {
+                    send(&mut *played.control.lock().unwrap_or_else(PoisonError::into_inner), &Message::Started)?;
+                }
+            }
+            self.start(played, &mut carrier, direction)?;
         }
-        let threads = roles.lock().unwrap_or_else(PoisonError::into_inner).take_threads();
-        let (control, wanted) = (Arc::clone(control), self.ask.server_output);
-        let waiter = thread::spawn(move || {
+        played.roles.begin();
+        let threads = played.roles.take_threads();
+        let (control, output, wanted) = (Arc::clone(&played.control), Arc::clone(&played.output), self.ask.server_output);
+        played.waiter = Some(thread::spawn(move || {
             for thread in threads {
                 let _ = thread.join();
             }
@@ -353,26 +368,30 @@ impl Session {
             let output = wanted.then(|| output.lines().map(PeerText::from).collect());
             let done = Message::Done(Done { cpu: cpu.read(), output });
             let _ = send(&mut *control.lock().unwrap_or_else(PoisonError::into_inner), &done);
-        });
-        Ok(Played { roles, totals, waiter })
+        }));
+        Ok(())
     }
 }
 
 /// The roles of one session.
 struct Played {
-    roles: Arc<Mutex<Roles>>,
+    control: Arc<Mutex<SendStream>>,
+    roles: Roles,
     totals: Arc<Mutex<Vec<Total>>>,
-    waiter: thread::JoinHandle<()>,
+    output: Arc<Mutex<String>>,
+    /// Since `Go`.
+    waiter: Option<thread::JoinHandle<()>>,
 }
 
 impl Played {
-    fn stop(&self) {
-        self.roles.lock().unwrap_or_else(PoisonError::into_inner).stop();
+    fn new(control: Arc<Mutex<SendStream>>) -> Self {
+        Self { control, roles: Roles::default(), totals: Arc::default(), output: Arc::default(), waiter: None }
     }
 
     fn end(self) -> Vec<Total> {
-        self.stop();
-        let _ = self.waiter.join();
+        let Some(waiter) = self.waiter else { return Vec::new() };
+        self.roles.stop();
+        let _ = waiter.join();
         std::mem::take(&mut *self.totals.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

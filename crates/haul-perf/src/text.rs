@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use haul_units::{BitRate, Bytes, Ratio, milliseconds};
+use haul_units::{Bytes, Ratio, milliseconds};
 
 use crate::plan::{Direction, Plan, Role, Ways};
-use crate::results::{Both, Outcome, Total};
+use crate::results::{Both, Outcome, Total, rate};
 use crate::roles::Told;
 use crate::sample::{PartSample, PathSample, micros};
 use crate::spread::Spread;
@@ -64,6 +64,9 @@ pub fn totals(plan: &Plan, outcome: &Outcome) -> Vec<String> {
         for role in [Role::Sender, Role::Receiver] {
             let Some(total) = outcome.total(direction, role) else { continue };
             lines.extend(total_lines(plan, total));
+        }
+        if plan.omit_us > 0 && outcome.total(direction, Role::Receiver).is_some_and(|total| total.time_us == 0) {
+            lines.push("It ended within what is left out (-O): nothing counts.".to_owned());
         }
     }
     lines
@@ -127,7 +130,7 @@ fn lost(paths: &[PathSample]) -> String {
 
 /// What one of the paths of a connection carried: UDP payload that was acknowledged.
 fn one_of_several(part: &PartSample, time_us: u64) -> String {
-    let rate = BitRate::of(Bytes(part.acknowledged_bytes), Duration::from_micros(time_us));
+    let rate = rate(part.acknowledged_bytes, time_us);
     let silent = if part.usable { "" } else { ", silent at the end" };
     let by = part.interface.as_ref().map(|interface| format!("{interface}, ")).unwrap_or_default();
     format!("{by}{rate}, RTT {}, {} packets lost{silent}", milliseconds(part.rtt_us), part.lost_pkts)
@@ -219,7 +222,7 @@ fn tag(plan: &Plan, direction: Direction) -> &'static str {
 /// Eighty columns hold it, and leave the last one free.
 fn line(id: &str, tag: &str, (start_us, end_us): (u64, u64), bytes: u64, rest: &str) -> String {
     let seconds = |us: u64| us as f64 / 1e6;
-    let rate = BitRate::of(Bytes(bytes), Duration::from_micros(end_us.saturating_sub(start_us)));
+    let rate = rate(bytes, end_us.saturating_sub(start_us));
     let text = format!(
         "[{id}]{tag} {:5.2}-{:<5.2} sec {:>8} {:>11} {rest}",
         seconds(start_us),
@@ -244,6 +247,8 @@ fn path_columns(path: Option<&PathSample>, time_us: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::Pings;
+    use crate::sample::CpuUse;
 
     #[test]
     fn a_line_has_bytes_rate_and_what_the_path_did() {
@@ -251,6 +256,36 @@ mod tests {
             PathSample { lost_pkts: 3, rtt_us: 20_300, window_bytes: 5 << 20, wait_pacing_us: 900_000, ..PathSample::default() };
         let text = line("  1", "", (1_000_000, 2_000_000), 125_000_000, &path_columns(Some(&path), 1_000_000));
         assert_eq!(text, "[  1]  1.00-2.00  sec  119 MiB 1.00 Gbit/s     3 20.3 ms  5.00 MiB  pacing");
+    }
+
+    #[test]
+    fn what_ended_within_what_is_left_out_has_no_rate_and_says_so() {
+        let total = |role| Total {
+            direction: Direction::Up,
+            role,
+            time_us: 0,
+            bytes: vec![0],
+            paths: Vec::new(),
+            spreads: None,
+            congestion: None,
+            error: None,
+        };
+        let totals_of = |omit_us| {
+            let outcome = Outcome {
+                intervals: Vec::new(),
+                totals: vec![total(Role::Sender), total(Role::Receiver)],
+                cpu: CpuUse::default(),
+                done: None,
+                interrupted: true,
+                pings: Pings::default(),
+            };
+            totals(&Plan { omit_us, ..Plan::default() }, &outcome)
+        };
+        let lines = totals_of(2_000_000);
+        assert_eq!(lines.last().map(String::as_str), Some("It ended within what is left out (-O): nothing counts."));
+        assert!(lines.iter().filter(|line| line.contains(" 0 bit/s")).count() == 2, "{lines:?}");
+        assert_eq!(totals_of(0).len(), lines.len() - 1);
+        assert_eq!(total(Role::Receiver).to_string(), "received 0 B in 0.00 s, 0 bit/s");
     }
 
     #[test]

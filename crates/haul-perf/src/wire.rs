@@ -6,7 +6,7 @@
 //!             <------------------ Answer      a welcome, or a refusal and why
 //!   Ping      ------------------>             on the idle path, and under TCP's load
 //!             <------------------ Pong
-//!   Go        ------------------>             the server's clock starts; data flows
+//!   Go        ------------------>             the server's clock starts, unless data came before; data flows
 //!             <------------------ Started     just before the server sends data of its own
 //!             <------------------ Interval    what the server's roles counted
 //!             <------------------ Total       a role of the server's is over

@@ -2,15 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use haul::{ClientConfig, Connection, Endpoint, Fingerprint, PeerTrust};
+use haul::{ClientConfig, Connection, Endpoint, Fingerprint, Identity, PeerTrust, SendStream, ServerConfig};
 use haul_perf::{
-    Amount, Ask, Both, Client, Direction, Document, Listener, MeasureError, PROTOCOL, Plan, Role, Server, ServerError,
+    Amount, Ask, Both, Client, Direction, Document, Listener, MeasureError, Outcome, PROTOCOL, Plan, Role, Server, ServerError,
     ServerSettings, TcpPlan, Told, Visit, Visits, Ways, measure,
 };
 use haul_units::Cancel;
@@ -31,7 +31,9 @@ struct Log(Mutex<Vec<String>>);
 impl Visits for Log {
     fn visit(&self, number: u64, _from: SocketAddr, visit: &Visit<'_>) {
         let word = match visit {
-            Visit::Asked(_) => "asked".to_owned(),
+            Visit::Asked(ask) => {
+                ask.plan.rate_bps.map_or_else(|| "asked".to_owned(), |bps| format!("asked, {bps} bit/s a stream"))
+            }
             Visit::TurnedAway(refusal) => format!("turned away: {refusal}"),
             Visit::Measured(measured) => format!("measured {} totals", measured.totals.len()),
             Visit::Failed(error) => format!("failed: {error}"),
@@ -108,6 +110,19 @@ fn tcp_is_measured_beside_the_connection() {
     assert_eq!(outcome.total(Direction::Down, Role::Receiver).unwrap().bytes, [200_000]);
     assert!(outcome.total(Direction::Down, Role::Sender).unwrap().spreads.is_none(), "TCP tells no distributions");
     serving.end();
+}
+
+#[test]
+fn the_server_s_bound_holds_for_its_tcp_too() {
+    let serving = Serving::start(&ServerSettings { rate: Some(haul::BitRate::mbps(10)), ..ServerSettings::default() });
+    let tcp = Some(TcpPlan::default());
+    for (ways, streams) in [(Ways::Down, 1), (Ways::Both, 2)] {
+        let plan = Plan { ways, streams, amount: Amount::Bytes(2000), tcp: tcp.clone(), ..Plan::default() };
+        measure(&serving.connect(), &plan, &Cancel::new(), &mut nothing).unwrap();
+    }
+    let told = serving.end();
+    let asked: Vec<_> = told.iter().filter(|told| told.contains("asked")).collect();
+    assert_eq!(asked, ["1 asked, 10000000 bit/s a stream", "2 asked, 5000000 bit/s a stream"]);
 }
 
 #[test]
@@ -192,6 +207,76 @@ fn the_server_s_own_output_comes_to_whoever_asks_for_it() {
         assert_eq!(output.map(|lines| lines.last().unwrap().to_string()), wanted.then(|| "a total".to_owned()));
     }
     serving.end();
+}
+
+/// `Go` may be lost on its way, and come again after the data.
+#[test]
+fn the_first_byte_starts_a_receiver_s_clock_where_go_comes_late() {
+    let serving = Serving::start(&ServerSettings::default());
+    let connection = serving.connect();
+    let (mut control, answers) = connection.open_bi().unwrap();
+    let plan = Plan { amount: Amount::Time(20_000), interval_us: 10_000, ..Plan::default() };
+    writeln!(control, "{}", serde_json::to_string(&Ask::new(plan)).unwrap()).unwrap();
+    let mut answers = BufReader::new(answers).lines();
+    let mut next = || -> serde_json::Value { serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap() };
+    assert!(next()["welcome"].is_object());
+    let blocks = connection.open_blocks().unwrap();
+    blocks.send(haul::SharedBytes::from(vec![7; 1000])).unwrap();
+    let (first, second, total) = (next(), next(), next());
+    let times = [&first, &second].map(|told| told["interval"]["end_us"].as_u64());
+    assert_eq!((times, &total["total"]["time_us"]), ([Some(10_000), Some(20_000)], &20_000.into()));
+    assert_eq!(total["total"]["bytes"], serde_json::json!([1000]));
+    writeln!(control, "\"go\"").unwrap();
+    assert!(next()["done"].is_object());
+    connection.close(haul_perf::CLOSE_DONE, "done");
+    serving.end();
+}
+
+/// What comes of a measurement of 20 ms from a server that follows `script` once it has been told to go.
+fn measure_from(script: impl FnOnce(&Connection, &mut SendStream) + Send + 'static) -> Result<Outcome, MeasureError> {
+    let identity = Identity::generate();
+    let trust = PeerTrust::Pinned(vec![identity.public_key().fingerprint()]);
+    let settings = ServerConfig { protocols: vec![PROTOCOL.to_vec()], ..ServerConfig::new(identity, PeerTrust::Anyone) };
+    let endpoint = Endpoint::listen("127.0.0.1:0".parse().unwrap(), settings).unwrap();
+    let address = endpoint.local_addr();
+    let server = thread::spawn(move || {
+        let connection = endpoint.accept().unwrap();
+        let (mut control, asked) = connection.accept_bi().unwrap();
+        writeln!(control, "{{\"welcome\":{{\"version\":\"0\"}}}}").unwrap();
+        let mut asked = BufReader::new(asked).lines().map(Result::unwrap);
+        asked.find(|line| line == "\"go\"").unwrap();
+        script(&connection, &mut control);
+        connection.closed();
+    });
+    let config = ClientConfig { protocols: vec![PROTOCOL.to_vec()], ..ClientConfig::new(trust) };
+    let connection = Endpoint::bind("127.0.0.1:0".parse().unwrap()).unwrap().connect(address, config).unwrap();
+    let plan = Plan { ways: Ways::Down, amount: Amount::Time(20_000), ..Plan::default() };
+    let client = Client::ask(&connection, &Ask::new(plan)).unwrap();
+    let outcome = client.run(&Cancel::new(), &mut nothing);
+    connection.close(haul_perf::CLOSE_DONE, "done");
+    server.join().unwrap();
+    outcome
+}
+
+#[test]
+fn a_server_that_starts_to_send_twice_is_to_blame() {
+    let outcome = measure_from(|_, control| writeln!(control, "\"started\"\n\"started\"").unwrap());
+    assert!(matches!(outcome, Err(MeasureError::Misbehaved(_))), "{outcome:?}");
+}
+
+#[test]
+fn the_first_byte_starts_a_client_s_clock_where_the_word_comes_late() {
+    let outcome = measure_from(|connection, control| {
+        let blocks = connection.open_blocks().unwrap();
+        blocks.send(haul::SharedBytes::from(vec![7; 1000])).unwrap();
+        let total = r#"{"total":{"direction":"down","role":"sender","time_us":20000,"bytes":[1000]}}"#;
+        let cpu = serde_json::to_string(&haul_perf::CpuUse::default()).unwrap();
+        writeln!(control, "{total}\n{{\"done\":{{\"cpu\":{cpu}}}}}").unwrap();
+        connection.closed();
+    });
+    let outcome = outcome.unwrap();
+    let received = outcome.total(Direction::Down, Role::Receiver).unwrap();
+    assert_eq!((received.time_us, &received.bytes[..]), (20_000, &[1000][..]));
 }
 
 #[test]

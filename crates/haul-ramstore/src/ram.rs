@@ -90,6 +90,15 @@ pub struct RamDir(pub(crate) Arc<Node>);
 pub struct RamFile {
     pub(crate) ram: Ram,
     pub(crate) node: Arc<Node>,
+    /// Opened again by a user whom its mode lets only read.
+    pub(crate) read_only: bool,
+}
+
+impl RamFile {
+    fn begin_writing(&self, operation: Operation) -> Result<(), StoreError> {
+        self.ram.begin(operation)?;
+        if self.read_only { Err(StoreError::FAILED) } else { Ok(()) }
+    }
 }
 
 impl Default for Ram {
@@ -322,12 +331,12 @@ impl Content for RamFile {
 
 impl Part for RamFile {
     fn set_size(&self, size: u64) -> Result<(), StoreError> {
-        self.ram.begin(Operation::SetSize)?;
+        self.begin_writing(Operation::SetSize)?;
         self.node.set_size(size, self.ram.tick())
     }
 
     fn write_at(&self, content: &[u8], offset: u64) -> Result<(), StoreError> {
-        self.ram.begin(Operation::Write)?;
+        self.begin_writing(Operation::Write)?;
         if self.ram.space_now().free < Bytes(content.len() as u64) {
             return Err(StoreError::FULL);
         }

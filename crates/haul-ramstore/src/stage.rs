@@ -84,12 +84,14 @@ impl Stage for RamStage {
         inside.last_part += 1;
         let number = inside.last_part;
         inside.parts.insert(number, node.clone());
-        Ok((number, RamFile { ram: self.ram.clone(), node }))
+        Ok((number, RamFile { ram: self.ram.clone(), node, read_only: false }))
     }
 
     fn reopen(&self, part: u64) -> Result<RamFile, StoreError> {
         self.ram.begin(Operation::Reopen)?;
-        Ok(RamFile { ram: self.ram.clone(), node: self.find(part)? })
+        let node = self.find(part)?;
+        let read_only = lock(&node.inside).mode & 0o200 == 0;
+        Ok(RamFile { ram: self.ram.clone(), node, read_only })
     }
 
     fn discard(&self, part: u64) {

@@ -78,7 +78,7 @@ impl Store for Ram {
 
     fn open(&self, at: At<'_, Self>) -> Result<RamFile, StoreError> {
         self.begin(Operation::Open)?;
-        Ok(RamFile { ram: self.clone(), node: self.at(at)? })
+        Ok(RamFile { ram: self.clone(), node: self.at(at)?, read_only: false })
     }
 
     fn read_link(&self, dir: &RamDir, name: &[u8]) -> Result<Vec<u8>, StoreError> {
@@ -122,7 +122,7 @@ impl Store for Ram {
         identity: Identity,
         attributes: &Attributes,
     ) -> Result<Metadata, StoreError> {
-        let file = RamFile { ram: self.clone(), node: dir.0.child(name)? };
+        let file = RamFile { ram: self.clone(), node: dir.0.child(name)?, read_only: false };
         if file.node.identity() == identity {
             file.finish(attributes, Some(attributes.final_mode))
         } else {

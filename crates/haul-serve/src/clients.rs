@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul::Connection;
+use haul::{Connection, PublicKey};
 use haul_copy::{CLOSE_ABORTED, Purpose, ServerSession, refuse};
 use haul_files::{Access, Asked, Cancel, CopyError, Event, Export, Observer, Report, limit_remembered};
 use haul_peer::keys::{KeyWatch, Rights, Service};
@@ -55,6 +55,7 @@ struct Copy {
     /// Why it was cancelled.
     stopped: Option<String>,
     connection: Connection,
+    key: Option<PublicKey>,
 }
 
 /// Being in the list of those who are there.
@@ -76,6 +77,15 @@ impl Drop for Presence {
         // Perhaps the last handle, whose end takes the connection's lock.
         drop(gone);
         self.clients.left.notify_all();
+    }
+}
+
+impl Present {
+    /// Those who came before this one with its key.
+    fn older_twins(&self, newcomer: u64) -> Vec<(u64, Connection)> {
+        let Some(key) = self.copies.get(&newcomer).and_then(|copy| copy.key.as_ref()) else { return Vec::new() };
+        let older = self.copies.iter().filter(|(number, copy)| **number < newcomer && copy.key.as_ref() == Some(key));
+        older.map(|(number, copy)| (*number, copy.connection.clone())).collect()
     }
 }
 
@@ -107,12 +117,12 @@ impl Clients {
 
     /// Hears what a client wants, in a thread of its own. It takes a place when it has said so, and is gone if it does not do so in time: the transport sees to that.
     pub fn welcome(self: &Arc<Self>, connection: Connection) {
-        let cancel = Cancel::new();
+        let (cancel, key) = (Cancel::new(), connection.peer_key());
         let number = {
             let mut present = self.lock();
             present.next += 1;
             let number = present.next;
-            let copy = Copy { cancel: cancel.clone(), stopped: None, connection: connection.clone() };
+            let copy = Copy { cancel: cancel.clone(), stopped: None, connection: connection.clone(), key };
             present.copies.insert(number, copy);
             number
         };
@@ -214,7 +224,9 @@ impl Clients {
         };
         info!(client = name, version = %session.opening.version, "connected");
         visit.admitted(&session.opening.version);
-        self.part_from_the_dead(number);
+        if may_write(&session.opening.purpose) {
+            self.part_from_the_dead(number);
+        }
         let copies = session.opening.purpose != Purpose::Kept;
         let observer = Log::start(visit.entry(if copies { audit::Event::Copied } else { audit::Event::Kept }));
         let (result, farewell) = session.serve(&access, limit, &observer, cancel);
@@ -274,27 +286,30 @@ impl Clients {
 
     /// Cancels copies of the newcomer's key that have been silent for too long. Returns how many others of its copies are still there.
     fn end_silent_twins(&self, newcomer: u64, span: &Span) -> usize {
-        let mut present = self.lock();
-        let Some(key) = present.copies.get(&newcomer).and_then(|copy| copy.connection.peer_key()) else { return 0 };
-        let mut twins = 0;
-        for (number, copy) in &mut present.copies {
-            if *number >= newcomer || copy.connection.peer_key().as_ref() != Some(&key) {
-                continue;
-            }
-            twins += 1;
-            let silence = copy.connection.stats().silence;
+        // Each connection has a lock of its own, under which it works: it is waited for without that which all clients need.
+        let twins = self.lock().older_twins(newcomer);
+        for (number, connection) in &twins {
+            let silence = connection.stats().silence;
             if silence >= SILENCE {
                 span.in_scope(|| {
                     info!(older = number, silent_s = silence.as_secs(), "its older copy is silent: taken for killed");
                 });
-                copy.stop("it was silent, and the same key came again");
+                self.stop(*number, "it was silent, and the same key came again");
             }
         }
-        twins
+        twins.len()
     }
 
     fn lock(&self) -> MutexGuard<'_, Present> {
         self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a client may find what it wants held by a copy of its own that was killed.
+fn may_write(purpose: &Purpose) -> bool {
+    match purpose {
+        Purpose::Copy { .. } | Purpose::Kept | Purpose::Errands => true,
+        Purpose::Status(_) | Purpose::Keep => false,
     }
 }
 
@@ -401,4 +416,46 @@ fn log_report(client: &str, report: &Report) {
         %rate,
         "copied"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use haul::{ClientConfig, Endpoint, Identity, PeerTrust, ServerConfig};
+
+    use super::*;
+
+    #[test]
+    fn older_twins_have_the_same_key_and_came_before() {
+        let server = ServerConfig::new(Identity::generate(), PeerTrust::Anyone);
+        let server = Endpoint::listen("127.0.0.1:0".parse().unwrap(), server).unwrap();
+        let here = Endpoint::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let (own, other) = (Identity::generate(), Identity::generate());
+        let mut present = Present::default();
+        let _clients: Vec<_> = [Some(&own), Some(&other), None, Some(&own), Some(&own), None]
+            .into_iter()
+            .zip(1..)
+            .map(|(identity, number)| {
+                let config = ClientConfig { identity: identity.cloned(), ..ClientConfig::new(PeerTrust::Anyone) };
+                let client = here.connect(server.local_addr(), config).unwrap();
+                let connection = server.accept().unwrap();
+                let key = connection.peer_key();
+                present.copies.insert(number, Copy { cancel: Cancel::new(), stopped: None, connection, key });
+                client
+            })
+            .collect();
+        let older = |newcomer| {
+            let mut numbers: Vec<_> = present.older_twins(newcomer).into_iter().map(|(number, _)| number).collect();
+            numbers.sort_unstable();
+            numbers
+        };
+        assert_eq!([1, 2, 4, 5].map(older), [vec![], vec![], vec![1], vec![1, 4]]);
+        assert!([6, 7].map(older).concat().is_empty(), "no key, and nobody");
+    }
+
+    #[test]
+    fn who_only_asks_has_no_older_copy_of_its_own_ended() {
+        let writing = [Purpose::Copy { telemetry: false, packs: false }, Purpose::Kept, Purpose::Errands];
+        assert!(writing.iter().all(may_write));
+        assert!(![Purpose::Status(None), Purpose::Keep].iter().any(may_write));
+    }
 }

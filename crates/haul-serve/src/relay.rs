@@ -57,6 +57,8 @@ pub struct Relaying {
     port: u16,
     core: Mutex<Relay>,
     began: Instant,
+    /// When its pairs were last looked through.
+    tidied: Mutex<Time>,
     /// Who has which pair.
     holders: Mutex<HashMap<PairId, Holder>>,
 }
@@ -83,7 +85,8 @@ impl Relaying {
         let port = socket.local_addr().port();
         let limits = Limits { pairs: settings.pairs, idle: IDLE, rate: settings.rate };
         let core = Mutex::new(Relay::new(limits, random::<KEY_BYTES>()?));
-        let relaying = Arc::new(Self { settings, port, core, began: clock::now(), holders: Mutex::default() });
+        let relaying =
+            Arc::new(Self { settings, port, core, began: clock::now(), tidied: Mutex::default(), holders: Mutex::default() });
         let (forwarding, stopped) = (Arc::clone(&relaying), Arc::clone(&socket));
         let over = over.clone();
         thread::Builder::new().name("haul-relay".to_owned()).spawn(move || {
@@ -121,7 +124,10 @@ impl Relaying {
         while connection.end().is_none() && !cancel.is_cancelled() {
             thread::park_timeout(LOOK);
             let mut core = self.core();
-            core.tidy(self.now());
+            let now = self.now();
+            if is_due(&mut self.tidied.lock().unwrap_or_else(PoisonError::into_inner), now) {
+                core.tidy(now);
+            }
             let Some(bytes) = held.pair.and_then(|pair| core.forwarded(pair)) else { break };
             forwarded_bytes = bytes;
         }
@@ -217,6 +223,15 @@ impl Drop for Held<'_> {
     }
 }
 
+/// Whether pairs are to be looked through again, and that they are: each client's thread asks, and once is enough for all.
+fn is_due(tidied: &mut Time, now: Time) -> bool {
+    let is_due = now.since(*tidied) >= LOOK;
+    if is_due {
+        *tidied = now;
+    }
+    is_due
+}
+
 /// Tells a client that there is no pair for it.
 pub fn refuse(connection: &Connection, refusal: &Refusal) {
     if let Ok((mut send, _ask, _receive)) = asked(connection) {
@@ -283,6 +298,14 @@ mod tests {
         let same = |a: &str, b: &str| counted_as(a.parse().expect("an address")) == counted_as(b.parse().expect("an address"));
         assert!(same("2001:db8:0:100::1", "2001:db8:0:1ff:9::2") && !same("2001:db8:0:100::1", "2001:db8:0:200::1"));
         assert!(same("::ffff:192.0.2.1", "192.0.2.1") && !same("192.0.2.1", "192.0.2.2"));
+    }
+
+    #[test]
+    fn many_clients_have_pairs_looked_through_no_more_often_than_one() {
+        let mut tidied = Time::ZERO;
+        // Two hundred of them, each once a second for ten seconds.
+        let asked = (0..=10_000).step_by(5).map(|ms| Time::ZERO + Duration::from_millis(ms));
+        assert_eq!(asked.filter(|&now| is_due(&mut tidied, now)).count(), 10);
     }
 
     #[test]

@@ -109,17 +109,21 @@ fn table(entries: &[Entry]) -> Table {
 
 /// Who was faster than haul in a row.
 fn behind(name: &str, entries: &[Entry]) -> Vec<String> {
-    let own = entries.iter().filter(|entry| HAUL.contains(&entry.tool.as_str()) && entry.failed.is_none());
+    let own = entries.iter().filter(|entry| HAUL.contains(&entry.tool.as_str()));
     own.flat_map(|haul| faster_than(name, haul, entries)).collect()
 }
 
 fn faster_than(name: &str, haul: &Entry, entries: &[Entry]) -> Vec<String> {
     let faster = entries.iter().filter(|other| {
-        let beats = if other.is_files { other.time_s < haul.time_s } else { other.mean_bps > haul.mean_bps };
+        let is_sooner = if other.is_files { other.time_s < haul.time_s } else { other.mean_bps > haul.mean_bps };
+        // Whoever came to the end has beaten one that did not.
+        let beats = haul.failed.is_some() || is_sooner;
         !other.tool.starts_with(OWN) && other.failed.is_none() && beats
     });
     let line = |other: &Entry| {
-        if other.is_files {
+        if let Some(failed) = &haul.failed {
+            format!("{name}: {}: {failed}; {} came to its end", haul.tool, other.tool)
+        } else if other.is_files {
             format!("{name}: {} {:.2} s, {} {:.2} s", haul.tool, haul.time_s, other.tool, other.time_s)
         } else {
             format!("{name}: {} {:.0} Mbit/s, {} {:.0} Mbit/s", haul.tool, haul.mean_bps / 1e6, other.tool, other.mean_bps / 1e6)
@@ -127,6 +131,9 @@ fn faster_than(name: &str, haul: &Entry, entries: &[Entry]) -> Vec<String> {
     };
     faster.map(line).collect()
 }
+
+/// How a goal ends for which somebody's figure is missing.
+const NOT_KNOWN: &str = ": not known, a figure is missing";
 
 /// Lines like `  haul: NOT MET: second half at least 97 % ..`, below the name of their row.
 fn goals(text: &str, section: &mut Section) {
@@ -140,6 +147,8 @@ fn goals(text: &str, section: &mut Section) {
             section.missed.push(format!("{row}: {who}: {goal}"));
         } else if verdict.contains(": MET: ") {
             section.met += 1;
+        } else if let Some((who, goal)) = verdict.split_once(": ").filter(|_| verdict.ends_with(NOT_KNOWN)) {
+            section.unmeasured.push(format!("{row}: {who}: {goal}"));
         }
     }
 }
@@ -165,6 +174,24 @@ mod tests {
             section.behind,
             ["1 Gbit/s, 100 ms: haul 700 Mbit/s, cubic 750 Mbit/s", "1 Gbit/s, 100 ms: haul-cp-ssh 740 Mbit/s, cubic 750 Mbit/s"]
         );
+    }
+
+    #[test]
+    fn whoever_came_to_the_end_was_faster_than_haul_that_did_not() {
+        let row = |tool: &str, outcome: &str| format!("\"1 GB\",{tool},0,0.1,1 file of 1 GB,{outcome},70,1,,,0,0\n");
+        let csv = |other: &str| {
+            format!("{}{}{}", CSV.lines().next().unwrap().to_owned() + "\n", row("haul-cp-ssh", "gave up"), row("scp", other))
+        };
+        assert_eq!(section(&csv("done"), "").behind, ["1 GB: haul-cp-ssh: gave up; scp came to its end"]);
+        assert!(section(&csv("gave up"), "").behind.is_empty());
+    }
+
+    #[test]
+    fn goals_without_a_figure_are_not_measured() {
+        let text = "1 GB: files\n  haul: haul cp by ssh: at most 1 x the fastest other: not known, a figure is missing\n";
+        let section = section(CSV, text);
+        assert_eq!(section.unmeasured.len(), 1);
+        assert!(section.unmeasured[0].starts_with("1 GB: haul: haul cp by ssh"), "{:?}", section.unmeasured);
     }
 
     #[test]

@@ -324,6 +324,11 @@ mod tests {
         let mut slow = results();
         slow.rows[0].measurements[0].startup = None;
         assert!(!slow.rows[0].verdicts()[2].met, "a turn that never got there is one too many");
+        let mut failed = results();
+        let broke = Outcome::Failed("the files at the other end are not those that were sent".to_owned());
+        let turn = Measurement { outcome: broke, ..turn(Tool::Haul, 2, 0, &failed.rows[0].row.path) };
+        failed.rows[0].measurements.push(turn);
+        assert!(failed.rows[0].verdicts().iter().all(|verdict| !verdict.met), "a turn that failed has met nothing");
     }
 
     #[test]

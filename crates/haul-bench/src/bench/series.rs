@@ -116,6 +116,14 @@ impl Series {
         self.0.iter().map(|interval| interval.end).find(|&end| reached(end))
     }
 
+    /// The same from the interval on in which the first byte came, if those before it end by then: some receivers begin to count when they are connected, a round trip before
+    /// anything can come, and others with the first data.
+    pub fn from_first_byte(&self, by: Duration) -> Self {
+        let silent = self.0.iter().take_while(|interval| interval.bytes == Bytes::ZERO && interval.end <= by).count();
+        let begin = silent.checked_sub(1).and_then(|last| self.0.get(last)).map_or(Duration::ZERO, |last| last.end);
+        self.0.iter().skip(silent).map(|interval| (interval.end.saturating_sub(begin), interval.bytes)).collect()
+    }
+
     /// The same without what came after `length`.
     pub fn up_to(&self, length: Duration) -> Self {
         let total = self.arrived_by(length);
@@ -191,6 +199,18 @@ mod tests {
         let cut = series.up_to(ms(2050));
         assert_eq!((cut.end(), cut.total()), (ms(2050), Bytes(1_150_000)));
         assert_eq!(series.up_to(ms(9000)), series);
+    }
+
+    #[test]
+    fn who_counts_while_nothing_can_come_has_the_same_series() {
+        let prompt: Series = (1..=9).map(|tenth| (ms(100 * tenth), Bytes(tenth))).collect();
+        let silence = (1..=3).map(|tenth| (ms(100 * tenth), Bytes::ZERO));
+        let data = prompt.intervals().iter().map(|interval| (interval.end + ms(300), interval.bytes));
+        let later: Series = silence.chain(data).collect();
+        assert_eq!([&later, &prompt].map(|series| series.from_first_byte(ms(310))), [prompt.clone(), prompt]);
+        // What was silent for longer had something to send, and lost it.
+        assert_eq!(later.from_first_byte(ms(210)).end(), ms(1000));
+        assert_eq!(Series::default().from_first_byte(ms(310)), Series::default());
     }
 
     #[test]

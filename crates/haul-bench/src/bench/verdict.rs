@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use haul_units::{BitRate, Bytes};
 
-use super::measurement::{Measurement, RowResults};
+use super::measurement::{Measurement, Outcome, RowResults};
 use super::plan::Bar;
 use super::tool::Tool;
 
@@ -85,7 +85,22 @@ impl RowResults {
                 reached <= wanted && haul().all(Measurement::done)
             }
         });
-        Verdict { bar, reached, wanted, met }
+        // A turn that failed has no figure to be the worst, and is worse than any.
+        let has_failed = match bar {
+            Bar::WithinBy(tool, _) | Bar::TimesBestOtherBy(tool, _) | Bar::StartedWithin(tool, _) => self.has_failed(tool),
+            Bar::SecondHalfOfLimit(_)
+            | Bar::TimesRateOf(..)
+            | Bar::MemoryOfEachSide
+            | Bar::TimesIdealAndRtts(..)
+            | Bar::Within(_)
+            | Bar::TimesBestOther(_) => [Tool::Haul, Tool::HaulCp].into_iter().any(|tool| self.has_failed(tool)),
+        };
+        Verdict { bar, reached, wanted, met: met && !has_failed }
+    }
+
+    fn has_failed(&self, tool: Tool) -> bool {
+        let of = |turn: &&Measurement| turn.tool == tool && turn.path == self.row.path;
+        self.measurements.iter().filter(of).any(|turn| matches!(turn.outcome, Outcome::Failed(_)))
     }
 
     /// The shortest mean time of the others; on their own path where they have one.

@@ -45,9 +45,9 @@ pub struct PerfArgs {
     /// Measure against a running server
     #[arg(short, long, value_name = "HOST[:PORT]", value_hint = ValueHint::Hostname)]
     pub client: Option<String>,
-    /// Port of the server: UDP, and TCP of the same number for --tcp
-    #[arg(short, long, default_value_t = PERF_PORT)]
-    pub port: u16,
+    /// Port of the server, with -s or -c: UDP, and TCP of the same number for --tcp [default: 7701]
+    #[arg(short, long)]
+    pub port: Option<u16>,
     /// Local address to listen on or to connect from
     #[arg(short = 'B', long, value_name = "ADDRESS")]
     pub bind: Option<IpAddr>,
@@ -326,6 +326,11 @@ fn keys(given: &[IntervalOrKey]) -> Vec<PathBuf> {
 }
 
 impl PerfArgs {
+    /// Of the server.
+    pub fn port(&self) -> u16 {
+        self.port.unwrap_or(PERF_PORT)
+    }
+
     /// As `haul cp` has them.
     pub fn ssh_args(&self) -> SshArgs {
         let ssh = &self.ssh;

@@ -43,7 +43,7 @@ pub fn run(args: &CpArgs, line: &CommandLine) -> Result<Exit, Failure> {
     if let Some(letter) = args.scp.refused() {
         return Err(Failure::new(format!("{letter} is about sftp, which is no part of a copy by haul")).hint("leave it out"));
     }
-    let mut plan = match Plan::new(&args.operands) {
+    let plan = match Plan::new(&args.operands) {
         Err(PlanError::Operand(OperandError::NoRoot(address))) => return Err(no_root(args, &address)),
         Err(PlanError::BothRemote { direct: Some(direct), is_here: false, source_name }) => {
             // The login is here and the copy there: each gets its own options.
@@ -56,6 +56,16 @@ pub fn run(args: &CpArgs, line: &CommandLine) -> Result<Exit, Failure> {
         plan => plan?,
     };
     let args = &line.of::<CpArgs>(plan.first_host())?;
+    copy(args, line, plan).or_else(|failure| {
+        // Whoever waits for the hook hears of a copy that did not begin, too.
+        output::print_failure(&failure);
+        let exit = if interrupt::requested() { Exit::Interrupted } else { Exit::Failed };
+        Ok(hooks::run(args, &Outcome::default(), &[failure], exit))
+    })
+}
+
+/// Copies by these arguments. What keeps the copying from beginning is a failure; how it went is told, and the hook for it run.
+fn copy(args: &CpArgs, line: &CommandLine, mut plan: Plan) -> Result<Exit, Failure> {
     let mut filter = args.files.filter()?;
     if let Some(list) = &args.files_from {
         plan = plan.of_content()?;

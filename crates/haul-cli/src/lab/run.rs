@@ -10,7 +10,7 @@ use haul_bench::experiment::{Experiment, Ground, Report, Scale, find, registry};
 
 use super::bench::Progress;
 use super::commands::COMMANDS;
-use super::print::print;
+use super::print::{keep, print};
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, output};
 
@@ -39,7 +39,7 @@ pub struct ExperimentArgs {
     pub out: Option<PathBuf>,
 }
 
-/// Runs, prints, and writes what came out.
+/// Runs, writes what came out, and prints it.
 pub fn run(args: &ExperimentArgs) -> Result<Exit, Failure> {
     // A wrong name, a wrong tool or no root are known before hours of measuring.
     let wanted: Vec<&Experiment> = if args.all {
@@ -57,7 +57,7 @@ pub fn run(args: &ExperimentArgs) -> Result<Exit, Failure> {
     interrupt::watch();
     let scale = if args.quick { Scale::Quick } else { Scale::Full };
     let programs = programs()?;
-    let mut missed = 0;
+    let mut came = Came::default();
     for experiment in wanted {
         let asked = args.out.as_ref().map(|out| out.join(experiment.name));
         let out = bench::directory(asked, experiment.name, |date| format!("haul-lab-{date}-{}", experiment.name))?;
@@ -65,20 +65,49 @@ pub fn run(args: &ExperimentArgs) -> Result<Exit, Failure> {
         match experiment.simulate.filter(|_| !args.real) {
             Some(simulate) => {
                 let facts = facts(&programs);
-                missed += finish(Report { facts, ..simulate(scale) }, &out.join("simulated"))?;
+                came.add(experiment.name, finish(Report { facts, ..simulate(scale) }, &out.join("simulated"))?);
             }
             None if args.sim_only => output::print_line(&format!("{}: only real sockets show it", experiment.name)),
             None => {}
         }
         if !args.sim_only && !interrupt::requested() {
             let facts = facts(&programs);
-            missed += finish(Report { facts, ..on_real_sockets(experiment.measure, scale, args, &programs) }, &out.join("real"))?;
+            let report = Report { facts, ..on_real_sockets(experiment.measure, scale, args, &programs) };
+            came.add(experiment.name, finish(report, &out.join("real"))?);
         }
         if interrupt::requested() {
             return Ok(Exit::Interrupted);
         }
     }
-    Ok(if missed == 0 { Exit::Done } else { Exit::Partial })
+    came.exit()
+}
+
+/// What came of all experiments.
+#[derive(Default)]
+struct Came {
+    missed: usize,
+    /// Those that measured nothing: the others are run all the same.
+    empty: Vec<&'static str>,
+}
+
+impl Came {
+    /// So many goals of an experiment were missed; none where nothing was measured.
+    fn add(&mut self, name: &'static str, missed: Option<usize>) {
+        match missed {
+            Some(missed) => self.missed += missed,
+            None => self.empty.push(name),
+        }
+    }
+
+    fn exit(self) -> Result<Exit, Failure> {
+        match (&*self.empty, self.missed) {
+            ([], 0) => Ok(Exit::Done),
+            ([], _) => Ok(Exit::Partial),
+            (empty, _) => {
+                Err(Failure::new(format!("nothing was measured of {}", empty.join(", "))).hint("the notes above say why"))
+            }
+        }
+    }
 }
 
 fn programs() -> Result<Programs, Failure> {
@@ -111,16 +140,14 @@ fn on_real_sockets(
     measure(scale, &ground)
 }
 
-/// Returns how many goals were missed.
-fn finish(mut report: Report, out: &Path) -> Result<usize, Failure> {
+/// Returns how many goals were missed; none where nothing was measured.
+fn finish(mut report: Report, out: &Path) -> Result<Option<usize>, Failure> {
     report.facts.insert("load average at the end".to_owned(), bench::load());
-    print(&report.text())?;
     if report.tables.iter().all(|table| table.rows.is_empty()) {
-        return Err(Failure::new("nothing was measured").hint("the notes above say why"));
+        return print(&report.text()).map(|_| None);
     }
-    report.write(out)?;
-    output::print_line(&format!("Results are in {}", out.display()));
-    Ok(report.missed())
+    keep(out, report.write(out), &report.text())?;
+    Ok(Some(report.missed()))
 }
 
 pub const AFTER_HELP: &str = "\
@@ -130,3 +157,30 @@ Exit status: 0 if all goals were met, 1 if some were missed, 2 for wrong usage o
 Examples:
   haul lab run --quick --sim-only sharing
   haul lab run loss rtt startup --out results";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_experiment_that_measures_nothing_is_told_at_the_end() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let empty = Report {
+            heading: String::new(),
+            verdicts: Vec::new(),
+            tables: Vec::new(),
+            charts: Vec::new(),
+            notes: Vec::new(),
+            facts: BTreeMap::new(),
+            data: serde_json::Value::Null,
+        };
+        let mut came = Came::default();
+        came.add("loss", finish(empty, dir.path()).expect("the next one is run"));
+        came.add("rtt", Some(1));
+        let failure = came.exit().expect_err("one measured nothing");
+        assert_eq!(failure.message, "nothing was measured of loss");
+        let mut missed = Came::default();
+        missed.add("rtt", Some(1));
+        assert!(matches!((missed.exit(), Came::default().exit()), (Ok(Exit::Partial), Ok(Exit::Done))));
+    }
+}

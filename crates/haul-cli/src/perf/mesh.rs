@@ -11,7 +11,6 @@ use crate::{interrupt, output};
 /// Runs the command.
 pub fn run(args: &MeshArgs) -> Result<Exit, Failure> {
     let sites = sites(&args.hosts)?;
-    let results = ResultFiles::free(&args.out)?;
     let settings = MeshSettings {
         time: args.time,
         omit: args.omit,
@@ -24,6 +23,8 @@ pub fn run(args: &MeshArgs) -> Result<Exit, Failure> {
         at_once: args.at_once,
         ssh: args.ssh_args().options(false, false),
     };
+    settings.check()?;
+    let results = ResultFiles::free(&args.out)?;
     let matrix = mesh::measure(&sites, &settings, interrupt::cancel(), &Progress);
     let measured = matrix.measured_pairs();
     if measured == 0 {

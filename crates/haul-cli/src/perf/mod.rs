@@ -14,7 +14,7 @@ use haul_perf::{
     About, Amount, Ask, Both, Bounds, Client, Document, End, IntervalRecord, Listener, MAX_TIME, Outcome, PROTOCOL, Plan, Start,
     TcpPlan, Ways, micros, pretty, system_info, text,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::json::event;
 use crate::args::{PerfArgs, PerfCommand, carriage_by};
@@ -208,10 +208,27 @@ fn host(args: &PerfArgs) -> Result<Host, Failure> {
         (None, None) => return Err(Failure::new("no host named")),
     };
     if let Some(daemon) = text.strip_prefix("haul://") {
-        return Ok(Host::Daemon(host_and_port(daemon.trim_end_matches('/'), DAEMON_PORT)?));
+        if args.port.is_some() {
+            return Err(
+                Failure::new("-p is the port of a server for anyone, and a daemon is named").hint("write haul://HOST:PORT")
+            );
+        }
+        let daemon = host_and_port(daemon.trim_end_matches('/'), DAEMON_PORT)?;
+        return Ok(match args.ssh.key {
+            Some(key) => Host::Pinned(daemon, key),
+            None => Host::Daemon(daemon),
+        });
     }
     if args.client.is_some() {
-        return Ok(Host::Open(host_and_port(&text, args.port)?, args.ssh.key));
+        return Ok(Host::Open(host_and_port(&text, args.port())?, args.ssh.key));
+    }
+    if args.port.is_some() {
+        return Err(Failure::new("-p is the port of a server that runs, and ssh is to start the far side")
+            .hint("the port of the ssh server is --ssh-port, that of the far side --udp-port; or -c HOST for a running server"));
+    }
+    if args.ssh.key.is_some() {
+        return Err(Failure::new("--key is the key of a server that runs, and ssh is to start the far side")
+            .hint("leave it out: ssh knows the host; or write -c HOST or haul://HOST"));
     }
     Ok(Host::Ssh(haul_perf::mesh::ssh_host(&text)?))
 }
@@ -234,6 +251,12 @@ fn about(report: &Report<'_>, host: &str, connected: &Connected, ask: &Ask, clie
         paths: report.args.measure.paths,
         timestamp: clock::unix_seconds(),
     }
+}
+
+/// What --json-stream ends with: what ended the measurement early, if anything did, and the results all the same.
+fn last_events(plan: &Plan, outcome: &Outcome) -> Vec<(&'static str, Value)> {
+    let error = outcome.first_error().map(|error| ("error", json!(error)));
+    error.into_iter().chain([("end", json!(End::new(plan, outcome)))]).collect()
 }
 
 /// Shows a measurement as the arguments want it.
@@ -269,7 +292,7 @@ impl Report<'_> {
 
     fn ended(&self, about: &About, outcome: &Outcome) {
         if self.args.show.json_stream {
-            return event("end", &End::new(&self.plan, outcome));
+            return last_events(&self.plan, outcome).iter().for_each(|(name, data)| event(name, data));
         }
         if self.args.show.json {
             return output::out_json(&pretty(&Document::new(&self.plan, about, outcome)));
@@ -311,5 +334,62 @@ impl Report<'_> {
             Some(title) => output::out_wrapped(&format!("{title}:  {text}")),
             None => output::out_wrapped(text),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_perf::{CpuUse, Direction, Pings, Role, Total};
+
+    use super::*;
+    use crate::args::{Command, parse};
+
+    fn host_of(line: &str) -> Result<Host, String> {
+        let Command::Perf(args) = parse(line.split(' ').map(Into::into).collect()).expect("sound") else { panic!("no perf") };
+        host(&args).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn a_key_is_of_a_server_that_runs_and_a_port_of_one_for_anyone() {
+        let key = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+        let daemon = |port| DaemonHost { host: "far".into(), port };
+        let pinned = host_of(&format!("haul perf haul://far --key {key}"));
+        assert!(matches!(pinned, Ok(Host::Pinned(host, _)) if host == daemon(DAEMON_PORT)));
+        assert!(matches!(host_of("haul perf haul://far"), Ok(Host::Daemon(_))));
+        let open = host_of(&format!("haul perf -c far -p 9 --key {key}"));
+        assert!(matches!(open, Ok(Host::Open(host, Some(_))) if host == daemon(9)));
+        assert!(matches!(host_of("haul perf -c far"), Ok(Host::Open(host, None)) if host == daemon(7701)));
+        assert!(matches!(host_of("haul perf me@far"), Ok(Host::Ssh(_))));
+        for (line, why) in [
+            ("haul perf haul://far -p 9".to_owned(), "a daemon is named"),
+            ("haul perf far -p 9".to_owned(), "-p is the port of a server that runs"),
+            (format!("haul perf far --key {key}"), "--key is the key of a server that runs"),
+        ] {
+            let error = host_of(&line).map(|host| host.to_string()).expect_err(&line);
+            assert!(error.contains(why), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_ended_a_measurement_early_is_told_before_its_end() {
+        let outcome = |error: Option<&str>| {
+            let total = Total {
+                direction: Direction::Up,
+                role: Role::Receiver,
+                time_us: 1,
+                bytes: vec![1],
+                paths: Vec::new(),
+                spreads: None,
+                congestion: None,
+                error: error.map(Into::into),
+            };
+            let (cpu, pings) = (CpuUse::default(), Pings::default());
+            Outcome { intervals: Vec::new(), totals: vec![total], cpu, done: None, interrupted: false, pings }
+        };
+        let told = |error| last_events(&Plan::default(), &outcome(error));
+        let early = told(Some("TCP: timed out"));
+        assert_eq!(early[0], ("error", json!("TCP: timed out")));
+        assert_eq!(early[1..].iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["end"]);
+        assert_eq!(told(None).iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["end"]);
     }
 }

@@ -49,7 +49,7 @@ fn settings(args: &PerfArgs) -> ServerSettings {
     ServerSettings {
         bind: args.bind,
         family: args.ssh.usual.family(),
-        port: args.port,
+        port: args.port(),
         longest: serve.max_time,
         rate: serve.max_bitrate,
         clients: serve.max_clients.into(),

@@ -162,4 +162,7 @@ fn a_hook_runs_at_the_end_and_is_told_how_it_was() {
     // The command line's own comes in the file's place; one that fails is said.
     cp(&bench, &["--on-success", "exit 3", "x", "far:"]).expect(1).says(&["--on-success: exit 3: exit status: 3"]);
     assert_eq!(hooked().lines().count(), 3);
+    // What fails before anything is copied is a failure as well.
+    cp(&bench, &["--files-from", "missing", ".", "far:"]).expect(2).says(&["error: missing: "]);
+    assert!(hooked().lines().nth(3).is_some_and(|line| line.starts_with("2 missing: ")), "{}", hooked());
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::Bench;
+use crate::support::{Bench, Run};
 
 #[test]
 fn what_is_listed_can_be_run() {
@@ -27,4 +27,16 @@ fn what_is_listed_can_be_run() {
     for name in ["report.txt", "report.json", "startup.csv", "rate.svg", "rate.png"] {
         assert!(made.iter().any(|file| file == name), "{name} is not in {made:?}");
     }
+}
+
+/// What is measured in hours is not lost with the disk behind standard output.
+#[test]
+fn results_are_written_where_their_text_finds_no_room() {
+    let bench = Bench::new();
+    let out = bench.path("results").to_string_lossy().into_owned();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let args = ["lab", "run", "--quick", "--sim-only", "startup", "--out", &out];
+    let output = bench.command(args).stdout(full).output().unwrap();
+    Run::from(output).expect(2).says(&["No space left on device", "Results are in "]);
+    assert!(bench.path("results/startup/simulated/report.json").exists());
 }

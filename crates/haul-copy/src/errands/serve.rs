@@ -192,7 +192,10 @@ impl<'a> Server<'a> {
                 self.observer.event(Event::Asked(Asked::Write(from)));
                 self.observer.event(Event::Asked(Asked::Write(to)));
             }
-            Errand::Copy { to, .. } => self.observer.event(Event::Asked(Asked::Write(to))),
+            Errand::Copy { from, to } => {
+                self.observer.event(Event::Asked(Asked::Read(std::slice::from_ref(from))));
+                self.observer.event(Event::Asked(Asked::Write(to)));
+            }
         }
     }
 
@@ -438,6 +441,31 @@ mod tests {
             errands.write(&path("more")).await.expect("there is a place").finish().await.expect("finished");
         });
         assert_eq!(fs::read_dir(dir.path()).expect("a directory").count(), 2, "what was not finished is gone");
+    }
+
+    /// Notes which paths are read and which are written.
+    #[derive(Default)]
+    struct Paths(Mutex<Vec<String>>);
+
+    impl Observer for Paths {
+        fn event(&self, event: Event<'_>) {
+            let Event::Asked(asked) = event else { return };
+            let told = match asked {
+                Asked::Read(paths) => paths.iter().map(|path| format!("read {path}")).collect(),
+                Asked::Write(path) => vec![format!("write {path}")],
+            };
+            self.0.lock().expect("a list").extend(told);
+        }
+    }
+
+    #[test]
+    fn the_log_hears_of_what_a_copy_there_reads_and_of_what_it_writes() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (_server, there, _client) = connected();
+        let paths = Paths::default();
+        let server = Server::new(&there, &writable(dir.path()), &paths, MOST_WRITES);
+        server.tell(&Errand::Copy { from: path("a"), to: path("b") });
+        assert_eq!(*paths.0.lock().expect("a list"), ["read /r/a", "write /r/b"]);
     }
 
     #[test]

@@ -137,7 +137,13 @@ fn commit<T: Transport, S: Store>(
     let observer = receiver.session.observer;
     let parts: Vec<u64> = group.iter().map(|ready| ready.part).collect();
     observer.event(Event::Commit(Commit::Sync));
-    timed(&mut waits.sync, || receiver.tree.stage.store.sync(&parts)).map_err(|error| receiver.broken(error))?;
+    if let Err(error) = timed(&mut waits.sync, || receiver.tree.stage.store.sync(&parts)) {
+        // A system tells of it once, and takes what it could not write for written: the next run is not to believe it.
+        for part in parts {
+            receiver.tree.stage.discard(part);
+        }
+        return Err(receiver.broken(error));
+    }
     observer.event(Event::Commit(Commit::Rename));
     let mut buffer = Vec::new();
     for mut ready in group.drain(..) {

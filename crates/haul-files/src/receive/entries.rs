@@ -139,6 +139,10 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             let what = "no memory is left for so many directories and hard links: try again later, or copy them in parts";
             return Err(CopyError::Stopped(Stop::Failed(what.into())));
         }
+        let wants_trees = self.options.recursive || self.tree.expected.is_none() || self.filter.chosen().is_some();
+        if !wants_trees && matches!(entry.kind, Kind::Directory | Kind::Symlink { .. }) {
+            return Err(CopyError::PeerMisbehaved("a directory or link, where only files were asked for"));
+        }
         let fits = if let Kind::File { size, .. } = entry.kind { i64::try_from(size).is_ok() } else { true };
         if !fits || entry.mtime.nanos >= 1_000_000_000 {
             return Err(CopyError::PeerMisbehaved("a size or time that cannot be"));
@@ -257,7 +261,14 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             }
             return Ok((Some(Arc::new(file)), Needs::All));
         }
-        let earlier = self.tree.stage.take_earlier(&file.key).filter(|earlier| earlier.source == file.source);
+        let earlier = self.tree.stage.take_earlier(&file.key).filter(|earlier| {
+            let is_of_this = earlier.source == file.source;
+            if !is_of_this {
+                // No run goes on from it, and there may not be room for both.
+                self.tree.stage.discard(earlier.part);
+            }
+            is_of_this
+        });
         if self.is_same(&file, existing.as_ref())? || self.is_made(&file, existing.as_ref(), earlier.as_ref())? {
             self.extend_kept(&file)?;
             self.keep(&file);
@@ -392,10 +403,15 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
                 good.push(range);
             }
         }
+        let missing: Vec<(u64, u64)> = have.missing_in(0..file.size).map(|gap| (gap.start, gap.end)).collect();
+        // One that was finished may have a mode by which nothing more can be written to it.
+        if !missing.is_empty() && part.set_size(file.size).is_err() {
+            stage.discard(earlier.part);
+            return Ok(Needs::All);
+        }
         let kept = have.total();
         self.counts.resumed.fetch_add(kept, Ordering::Relaxed);
         self.counts.kept_bytes.fetch_add(kept, Ordering::Relaxed);
-        let missing: Vec<(u64, u64)> = have.missing_in(0..file.size).map(|gap| (gap.start, gap.end)).collect();
         stage.keep_open(earlier.part, part);
         file.state = Mutex::new(State::Open(Part::resumed(earlier.part, Taken::new(have, &self.parts), self.to_read_back(good))));
         self.under_way.add(file.id);

@@ -7,6 +7,8 @@ use std::collections::{HashMap, HashSet};
 use crate::journal::PathKey;
 use crate::stamp::Stamp;
 use haul_names::{Name, Names};
+use haul_pieces::Packed;
+pub(super) use haul_pieces::{DirInfo, Finish};
 
 /// A directory and a name in it.
 pub(super) type Location<'a> = (u64, &'a [u8]);
@@ -22,56 +24,6 @@ pub(super) struct Remembered {
     replaced: Vec<(u64, u64)>,
     names: Names,
 }
-
-/// What is known of a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct DirInfo {
-    /// Made by this run: nothing was in it.
-    pub(super) created: bool,
-    pub(super) usable: bool,
-    /// Its mode lets this user do more than it will.
-    pub(super) opened: bool,
-    pub(super) finish: Finish,
-}
-
-impl DirInfo {
-    /// One that failed, or is not to be.
-    pub(super) const UNUSABLE: Self =
-        Self { created: false, usable: false, opened: false, finish: Finish { mode: None, mtime: None, owner: None } };
-}
-
-/// What a directory gets once all is in it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Finish {
-    pub(super) mode: Option<u32>,
-    pub(super) mtime: Option<Stamp>,
-    pub(super) owner: Option<(u32, u32)>,
-}
-
-impl Finish {
-    pub(super) fn any(&self) -> bool {
-        self.mode.is_some() || self.mtime.is_some() || self.owner.is_some()
-    }
-}
-
-/// [`DirInfo`] in 40 bytes.
-#[derive(Clone, Copy)]
-struct Packed {
-    id: u64,
-    secs: i64,
-    nanos: u32,
-    uid: u32,
-    gid: u32,
-    mode: u16,
-    flags: u8,
-}
-
-const CREATED: u8 = 1;
-const USABLE: u8 = 2;
-const MODE: u8 = 4;
-const MTIME: u8 = 8;
-const OWNER: u8 = 16;
-const OPENED: u8 = 32;
 
 #[derive(Clone, Copy)]
 struct Link {
@@ -92,20 +44,20 @@ impl Remembered {
     /// Remembers a directory; ids rise.
     pub(super) fn directory(&mut self, id: u64, info: DirInfo) {
         let packed = Packed::new(id, info);
-        match self.infos.binary_search_by_key(&id, |info| info.id) {
+        match self.infos.binary_search_by_key(&id, Packed::id) {
             Ok(at) => self.infos.splice(at..=at, [packed]).for_each(drop),
             Err(at) => self.infos.insert(at, packed),
         }
     }
 
     pub(super) fn info(&self, id: u64) -> Option<DirInfo> {
-        let at = self.infos.binary_search_by_key(&id, |info| info.id).ok()?;
+        let at = self.infos.binary_search_by_key(&id, Packed::id).ok()?;
         self.infos.get(at).map(Packed::unpack)
     }
 
     /// The directories, the latest first.
     pub(super) fn directories(&self) -> impl Iterator<Item = (u64, DirInfo)> {
-        self.infos.iter().rev().map(|info| (info.id, info.unpack()))
+        self.infos.iter().rev().map(|info| (info.id(), info.unpack()))
     }
 
     /// A hard link to the file `to`.
@@ -131,7 +83,15 @@ impl Remembered {
         let mut links = Links(std::mem::take(self));
         self.infos = infos;
         links.0.named.sort_unstable_by_key(|named| named.id);
-        links.0.replaced.sort_unstable();
+        let replaced = &mut links.0.replaced;
+        replaced.sort_unstable();
+        // From the last down, so that each leads to the end of its chain at once, however many links look for it.
+        for at in (0..replaced.len()).rev() {
+            let (upto, later) = replaced.split_at_mut(at + 1);
+            if let Some((_, to)) = upto.last_mut() {
+                *to = successor(later, *to);
+            }
+        }
         links
     }
 
@@ -183,44 +143,18 @@ impl Links {
         links.iter().map(move |link| ((link.parent, names.get(link.name)), link.mtime, self.find(link.to)))
     }
 
-    fn find(&self, mut to: u64) -> Option<Location<'_>> {
+    fn find(&self, to: u64) -> Option<Location<'_>> {
         let Remembered { named, replaced, names, .. } = &self.0;
-        // Ids only rise along the chain; of several successors the last one counts.
-        while let Some(&(earlier, later)) =
-            replaced.partition_point(|&(earlier, _)| earlier <= to).checked_sub(1).and_then(|at| replaced.get(at))
-            && earlier == to
-            && later > to
-        {
-            to = later;
-        }
+        let to = successor(replaced, to);
         let at = named.binary_search_by_key(&to, |named| named.id).ok()?;
         named.get(at).map(|named| (named.parent, names.get(named.name)))
     }
 }
 
-impl Packed {
-    fn new(id: u64, DirInfo { created, usable, opened, finish: Finish { mode, mtime, owner } }: DirInfo) -> Self {
-        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        let flags = flag(created, CREATED)
-            | flag(usable, USABLE)
-            | flag(opened, OPENED)
-            | flag(mode.is_some(), MODE)
-            | flag(mtime.is_some(), MTIME)
-            | flag(owner.is_some(), OWNER);
-        let Stamp { secs, nanos } = mtime.unwrap_or_default();
-        let (uid, gid) = owner.unwrap_or_default();
-        Self { id, secs, nanos, uid, gid, mode: (mode.unwrap_or(0) & 0o7777) as u16, flags }
-    }
-
-    fn unpack(&self) -> DirInfo {
-        let has = |flag| self.flags & flag != 0;
-        let finish = Finish {
-            mode: has(MODE).then_some(self.mode.into()),
-            mtime: has(MTIME).then_some(Stamp { secs: self.secs, nanos: self.nanos }),
-            owner: has(OWNER).then_some((self.uid, self.gid)),
-        };
-        DirInfo { created: has(CREATED), usable: has(USABLE), opened: has(OPENED), finish }
-    }
+/// What is announced in the place of a file, or itself. Ids only rise; of several successors the last one counts.
+fn successor(replaced: &[(u64, u64)], to: u64) -> u64 {
+    let last = replaced.partition_point(|&(earlier, _)| earlier <= to).checked_sub(1).and_then(|at| replaced.get(at));
+    last.filter(|(earlier, later)| *earlier == to && *later > to).map_or(to, |(_, later)| *later)
 }
 
 #[cfg(test)]
@@ -263,6 +197,7 @@ mod tests {
         remembered.named(4, 0, b"four");
         remembered.named(2, 7, b"two");
         let links = remembered.take_links();
+        assert_eq!(links.0.replaced, [(1, 4), (2, 1), (3, 4)], "each leads to its end at once");
         let found: Vec<_> = links.each().map(|(_, _, at)| at).collect();
         assert_eq!(found, [Some((0, &b"four"[..])), Some((7, &b"two"[..])), None]);
         assert_eq!(remembered.take_links().each().count(), 0);

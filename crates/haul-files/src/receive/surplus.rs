@@ -147,7 +147,13 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
                 None => {
                     let done = open.pop().filter(|_| !open.is_empty());
                     match done {
-                        Some(done) => done.stays || !self.removed(way, done.parent, &done.name, true)?,
+                        Some(done) => {
+                            let stays = done.stays || !self.removed(way, done.parent, &done.name, true)?;
+                            if !stays {
+                                self.tree.untouched(done.id);
+                            }
+                            stays
+                        }
                         None => false,
                     }
                 }

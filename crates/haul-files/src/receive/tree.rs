@@ -202,14 +202,21 @@ impl<'a, S: Store> Tree<'a, S> {
         }
     }
 
+    /// This directory is gone. Where more were touched than are synced one by one, that stays known.
+    pub(super) fn untouched(&self, id: u64) {
+        let mut state = lock(&self.state);
+        if state.touched.len() <= FEW {
+            state.touched.remove(&id);
+        }
+    }
+
     /// Makes all names durable.
     pub(super) fn sync(&self) -> Result<(), StoreError> {
         let touched: Vec<u64> = lock(&self.state).touched.iter().copied().collect();
-        if touched.len() > FEW {
-            return self.stage.store.sync_names(None);
-        }
-        let dirs = touched.into_iter().map(|id| self.dirs.open(id)).collect::<Result<Vec<_>, _>>()?;
-        self.stage.store.sync_names(Some(&dirs))
+        let open = || touched.iter().map(|&id| self.dirs.open(id)).collect::<Result<Vec<_>, _>>().ok();
+        // Where one cannot be opened, as somebody has moved it meanwhile, all are synced.
+        let dirs = if touched.len() > FEW { None } else { open() };
+        self.stage.store.sync_names(dirs.as_deref())
     }
 
     /// Whether more may be announced, where what is not complete takes `open` bytes.

@@ -112,7 +112,7 @@ pub(super) fn run<T: Transport, S: Store>(sender: &Sender<'_, T, S>, feed: &dyn 
             }
             Fed::Drop(number) => {
                 let dropped = lock(&sender.offers).answered.remove(&number);
-                dropped.map_or(Ok(()), |(file, _)| sender.drop_offer(&file))?;
+                dropped.map_or(Ok(()), |(file, wanted)| sender.drop_offer(&file, &wanted))?;
             }
             Fed::End => break,
         }
@@ -121,8 +121,8 @@ pub(super) fn run<T: Transport, S: Store>(sender: &Sender<'_, T, S>, feed: &dyn 
         }
     }
     let left = std::mem::take(&mut lock(&sender.offers).answered);
-    for (file, _) in left.into_values() {
-        sender.drop_offer(&file)?;
+    for (file, wanted) in left.into_values() {
+        sender.drop_offer(&file, &wanted)?;
     }
     run.flush()?;
     sender.session.send(&Message::ScanDone)?;
@@ -246,7 +246,8 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
         Ok(true)
     }
 
-    fn drop_offer(&self, file: &SourceFile) -> Result<(), CopyError> {
+    fn drop_offer(&self, file: &SourceFile, wanted: &Wanted) -> Result<(), CopyError> {
+        self.plan.forget(wanted);
         self.session.send(&Message::FileEnd(FileEnd::Failed { id: file.entry.id }))
     }
 }

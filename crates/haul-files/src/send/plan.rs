@@ -11,7 +11,7 @@ use super::source::{SourceFile, Wanted};
 use crate::block::{Hash, MAX_CONTENT, PieceSum};
 use crate::clock::POLL;
 use crate::locks::lock;
-use crate::protocol::{Kind, Needs, Want};
+use crate::protocol::{Kind, MAX_RANGES, Needs, Want};
 use crate::store::Content;
 use haul_faults::CopyError;
 
@@ -28,6 +28,9 @@ const EARLY_CONTENT: usize = 256 << 10;
 /// Pieces of a file that are remembered: those of a tebibyte, in 48 MiB.
 const MAX_SENT: usize = 1 << 20;
 
+/// Ranges that are remembered of files that wait to be read, in 64 MiB: a receiver has many of few files, those that were under way when it broke off.
+const MAX_WANTED: usize = 1 << 22;
+
 /// `F` is a file that is open for reading.
 pub(super) struct Plan<F> {
     state: Mutex<State<F>>,
@@ -39,6 +42,8 @@ struct State<F> {
     ready: VecDeque<(Arc<SourceFile>, Wanted)>,
     /// Announced; the receiver has not said yet what it needs.
     waiting: HashMap<u64, Arc<SourceFile>>,
+    /// Ranges that are wanted of files that no reader has yet.
+    ranges: usize,
     /// Files that the receiver needs no more of, and which may still be to come here.
     unwanted: HashSet<u64>,
     /// The highest id that was added.
@@ -109,6 +114,7 @@ impl<F: Content> Plan<F> {
         let state = State {
             ready: VecDeque::new(),
             waiting: HashMap::new(),
+            ranges: 0,
             unwanted: HashSet::new(),
             added: 0,
             cuts: VecDeque::new(),
@@ -172,6 +178,11 @@ impl<F: Content> Plan<F> {
     /// The receiver's word on a file, which then waits here no more; none where it needs nothing of it.
     pub(super) fn take_want(&self, want: Want) -> Result<Option<(Arc<SourceFile>, Wanted)>, CopyError> {
         lock(&self.state).take_want(want)
+    }
+
+    /// What was wanted of a file is not to be sent.
+    pub(super) fn forget(&self, wanted: &Wanted) {
+        lock(&self.state).forget(wanted);
     }
 
     /// Takes a file and what is wanted of it. Never waits.
@@ -243,6 +254,9 @@ impl<F: Content> State<F> {
             Needs::Nothing => Ok(None),
             Needs::All => Ok(Some((file, None))),
             Needs::Ranges(ranges) => {
+                if ranges.len() > MAX_RANGES || self.ranges + ranges.len() > MAX_WANTED {
+                    return Err(CopyError::PeerMisbehaved("more ranges than can be remembered"));
+                }
                 let mut at = 0;
                 for &(start, end) in &ranges {
                     if start < at || end <= start || end > file.state.size {
@@ -250,9 +264,14 @@ impl<F: Content> State<F> {
                     }
                     at = end;
                 }
+                self.ranges += ranges.len();
                 Ok(Some((file, Some(ranges.into()))))
             }
         }
+    }
+
+    fn forget(&mut self, wanted: &Wanted) {
+        self.ranges = self.ranges.saturating_sub(wanted.as_ref().map_or(0, VecDeque::len));
     }
 
     /// Remembers an id that is not being read, but no more of them than there are files it can mean: those that are ready or about to be.
@@ -308,6 +327,7 @@ impl<F: Content> State<F> {
                 return None;
             }
             let Some((file, wanted)) = self.ready.pop_front() else { break };
+            self.forget(&wanted);
             if self.unwanted.remove(&file.entry.id) {
                 continue;
             }
@@ -393,6 +413,9 @@ impl<F> Large<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::Source;
+    use crate::protocol::{Entry, Stamp};
+    use haul_faults::WirePath;
 
     #[test]
     fn files_that_nobody_wants_are_remembered_within_bounds() {
@@ -405,5 +428,32 @@ mod tests {
         }
         let remembered = lock(&plan.state).unwanted.len();
         assert!(remembered <= 3 * MAX_FILES, "{remembered}");
+    }
+
+    fn wants(plan: &Plan<std::fs::File>, id: u64, count: usize) -> Result<(), CopyError> {
+        let (size, mtime, name) = (1 << 20, Stamp::default(), WirePath(b"f".to_vec()));
+        let kind = Kind::File { size, data: size, version: 0, linked: false, replaces: None };
+        let entry = Entry { id, parent: 0, name, mode: 0, mtime, uid: 0, gid: 0, kind };
+        let state = Source { size, mtime, version: 0 };
+        plan.expect_want(Arc::new(SourceFile { entry, state, dir: 0, top: None, link: None, retried: false }));
+        let ranges = (0..count as u64).map(|at| (2 * at, 2 * at + 1)).collect();
+        plan.want(Want { id, needs: Needs::Ranges(ranges) })
+    }
+
+    #[test]
+    fn ranges_that_somebody_wants_are_remembered_within_bounds() {
+        let plan = Plan::new(true, false);
+        wants(&plan, 1, MAX_RANGES + 1).unwrap_err();
+        for id in 0..(MAX_WANTED / MAX_RANGES) as u64 {
+            wants(&plan, 2 + id, MAX_RANGES).unwrap();
+        }
+        wants(&plan, 1 << 20, 1).unwrap_err();
+        // Those of a file that is being read count no more.
+        assert!(matches!(plan.next(|| Ok(())), Ok(Some(Job::Open(..)))));
+        wants(&plan, 1 << 21, MAX_RANGES).unwrap();
+        // Nor those of one that is not to be sent after all.
+        plan.forget(&Some((0..7).map(|at| (at, at + 1)).collect()));
+        wants(&plan, 1 << 22, 8).unwrap_err();
+        wants(&plan, 1 << 23, 7).unwrap();
     }
 }

@@ -95,6 +95,16 @@ impl Above {
     }
 }
 
+impl Drop for Above {
+    /// In a loop: a chain is as long as a tree is deep, and the stack is not.
+    fn drop(&mut self) {
+        let mut up = self.up.take();
+        while let Some(mut above) = up.and_then(Rc::into_inner) {
+            up = above.up.take();
+        }
+    }
+}
+
 impl<T: Transport, S: Store> Scan<'_, T, S> {
     fn top(&mut self, index: usize, top: &Named<S>) -> Result<(), CopyError> {
         let fail = |why| self.sender.problem(top.spelled.clone(), why);
@@ -372,5 +382,22 @@ pub(super) fn entry_of(parent: u64, name: &[u8], there: &Metadata, kind: Kind) -
         uid: there.uid,
         gid: there.gid,
         kind,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deep_chain_of_directories_is_forgotten_without_a_deep_stack() {
+        let mut chain = None;
+        for inode in 0..1_000_000 {
+            chain = Some(Rc::new(Above { identity: Identity { device: 1, inode }, up: chain }));
+        }
+        let shared = chain.clone();
+        drop(chain);
+        assert!(shared.as_ref().is_some_and(|above| above.has(Identity { device: 1, inode: 0 })), "another still has it");
+        drop(shared);
     }
 }

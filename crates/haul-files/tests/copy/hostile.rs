@@ -530,6 +530,17 @@ fn patterns_that_would_take_for_ever_do_not() {
     let sources = vec![pattern.as_path().into(); 1000];
     let said = served_to(u64::MAX, What::Pull { sources, in_order: false });
     assert!(matches!(said[1], Message::Matched(0)), "{:?}", said[1]);
+    // What is plain in it would be copied into each of many paths.
+    for plain in ["a".repeat(1 << 20), "a".repeat(256), "a/".repeat(2048)] {
+        let pattern = p.from.join(format!("*/{plain}"));
+        let said = served_to(u64::MAX, What::Pull { sources: vec![pattern.as_path().into()], in_order: false });
+        let no_match = |message: &Message| matches!(message, Message::Problem(problem) if problem.why == Why::NoMatch);
+        assert!(said.iter().any(no_match), "{:?}", said.iter().skip(1).take(2).collect::<Vec<_>>());
+    }
+    // Few enough, but of nine hundred bytes each.
+    let pattern = p.from.join("*/../".repeat(3) + "*");
+    let said = served_to(u64::MAX, What::Pull { sources: vec![pattern.as_path().into()], in_order: false });
+    assert!(matches!(said[1], Message::Matched(0)), "{:?}", said[1]);
     // Up and down again and again: 30^9 ways.
     let pattern = p.from.join("*/../".repeat(9));
     let said = served_to(u64::MAX, What::Pull { sources: vec![pattern.as_path().into()], in_order: false });

@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use haul_files::protocol::{Hello, Message, Request, Term, What};
+use haul_files::protocol::{Entry, Hello, Kind, Message, Request, Term, What};
 use haul_files::{
     Access, Cancel, Chosen, CopyError, Delete, Destination, Fault, FileProblem, Filter, Note, Options, PullJob, Report, Silent,
     Why, WirePath, pull, serve,
@@ -186,9 +186,14 @@ fn kinds_of(
 
 /// What a server says to a client that pulls the content of a directory into `to`.
 fn pulled_from(to: &Path, options: Options, filter: &Filter, says: &[Message]) -> Result<Report, CopyError> {
+    pulled_from_source("src/.", to, options, filter, says)
+}
+
+/// As [`pulled_from`], to one that pulls this.
+fn pulled_from_source(source: &str, to: &Path, options: Options, filter: &Filter, says: &[Message]) -> Result<Report, CopyError> {
     let (here, there) = pair(Conditions::default());
     let destination = Destination::Path(to.to_owned());
-    let job = PullJob { sources: vec!["src/.".into()], destination, options, filter: filter.clone() };
+    let job = PullJob { sources: vec![source.into()], destination, options, filter: filter.clone() };
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut peer = Peer { link: there };
@@ -224,6 +229,35 @@ fn a_source_that_was_not_read_whole_removes_nothing() {
     let report = pulled_from(&p.to, MIRROR, &Filter::default(), &[tops, Message::ScanDone]).unwrap();
     // And the directory that the other has.
     assert_eq!(report.removed, 7);
+}
+
+/// Directories that are removed are not synced: with many others they have been closed by then, and cannot be opened again.
+#[test]
+fn what_is_removed_is_not_opened_again() {
+    let p = places();
+    let name = |id: u64| format!("d{id}");
+    for id in 2..=301 {
+        fs::create_dir(p.to.join(name(id))).unwrap();
+    }
+    fs::create_dir(p.to.join("d301/old")).unwrap();
+    fs::write(p.to.join("d301/old/f"), "f").unwrap();
+    let entries = (2..=301).map(|id| directory(id, 1, name(id).as_bytes()));
+    let entries = Message::Entries([directory(1, 0, b"")].into_iter().chain(entries).collect());
+    let report = pulled_from(&p.to, MIRROR, &Filter::default(), &[entries, Message::ScanDone]).unwrap();
+    assert_eq!((report.removed, report.problem_count), (2, 0), "{:?}", report.problems);
+    assert!(!p.to.join("d301/old").exists() && p.to.join("d301").exists());
+}
+
+#[test]
+fn who_gives_a_tree_where_files_were_asked_for_is_refused() {
+    let link = Entry { kind: Kind::Symlink { target: WirePath(b"/".to_vec()) }, ..directory(1, 0, b"src") };
+    for (source, entry) in [("src/.", directory(1, 0, b"")), ("src", directory(1, 0, b"src")), ("src", link)] {
+        let p = places();
+        let says = [Message::Entries(vec![entry])];
+        let result = pulled_from_source(source, &p.to, plain(), &Filter::default(), &says);
+        assert_eq!(misbehaved(result), "a directory or link, where only files were asked for");
+        assert_eq!(fs::read_dir(&p.to).unwrap().count(), 0);
+    }
 }
 
 #[test]

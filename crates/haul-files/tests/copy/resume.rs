@@ -156,9 +156,14 @@ fn a_source_that_changed_between_runs_starts_again() {
     write(&file, noise(20 << 20, 1));
     assert!(push_paths(&[&file], &p.to, Options::default(), breaking(15, 1)).client.is_err());
     write(&file, noise(20 << 20, 2));
+    // However often it breaks, no part is kept of what nobody has any more.
+    assert!(push_paths(&[&file], &p.to, Options::default(), breaking(15, 2)).client.is_err());
+    let names = fs::read_dir(stage(&p.to)).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.filter(|name| name.as_encoded_bytes().starts_with(b"p")).count(), 1);
+    write(&file, noise(20 << 20, 3));
     let report = push_paths(&[&file], &p.to, Options::default(), shuffled(1)).clean();
     assert_eq!(report.resumed, Bytes::ZERO);
-    assert_eq!(fs::read(p.to.join("file")).unwrap(), noise(20 << 20, 2));
+    assert_eq!(fs::read(p.to.join("file")).unwrap(), noise(20 << 20, 3));
     assert_nothing_left(&p.to);
 }
 

@@ -235,6 +235,40 @@ fn an_error_at_any_operation_costs_a_file_or_the_copy_and_no_more() {
     }
 }
 
+/// What a system could not write it takes for written once it has said so: no later sync tells of it again.
+#[test]
+fn after_a_sync_that_failed_all_of_it_is_sent_again() {
+    let from = source();
+    let to = Ram::new();
+    for path in ["tree/d/large", "tree/a"] {
+        to.fail(Operation::Sync, 0, StoreError::FAILED);
+        let copy = || push_between(&from, Path::new(path), &to, Path::new(""), recursive());
+        assert!(matches!(copy().client, Err(CopyError::Refused(Stop::Destination { .. }))));
+        assert_eq!((to.stages(), to.parts()), (1, 0));
+        to.heal();
+        let size = from.get(path).unwrap().len() as u64;
+        let report = copy().clean();
+        assert_eq!((report.files, report.skipped_files, report.bytes, report.resumed), (1, 0, Bytes(size), Bytes::ZERO));
+    }
+}
+
+/// A part that waits for its name has its mode already, and its user may be allowed no more than to read it.
+#[test]
+fn a_part_that_can_only_be_read_is_sent_again_where_it_does_not_count() {
+    let p = places();
+    let (file, to) = (p.from.join("file"), Ram::new());
+    write(&file, noise(3 << 20, 1));
+    fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o444)).unwrap();
+    let copy = |verify| push_between(&Local::own(), &file, &to, Path::new(""), Options { verify, ..preserving() });
+    to.fail(Operation::Commit, 0, StoreError::FULL);
+    assert!(matches!(copy(Verify::Off).client, Err(CopyError::Refused(Stop::DestinationFull { .. }))));
+    assert_eq!(to.parts(), 1);
+    to.heal();
+    // Without hashes it does not count where they are asked for.
+    copy(Verify::Arrival).clean();
+    assert_eq!(to.get("file"), Some(noise(3 << 20, 1)));
+}
+
 #[test]
 fn a_source_that_cannot_be_read_costs_that_file() {
     let from = source();

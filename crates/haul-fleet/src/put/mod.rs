@@ -18,10 +18,9 @@ use std::time::Duration;
 use haul::Connection;
 use haul_copy::{ClientSession, InStore, Opened, PathView, in_store};
 use haul_files::walk::Walk;
-use haul_files::{CopyError, Fault, FileProblem, MAX_PROBLEMS, PushJob, Report, Store, Why, WirePath, push_fed};
+use haul_files::{CopyError, Fault, FileProblem, MAX_PROBLEMS, PushJob, Report, Store, WirePath, push_fed};
 use haul_peer::chain;
 use haul_units::{BitRate, Bytes, Cancel, Time};
-use rustix::io::Errno;
 
 use crate::member::{Member, load_of};
 use crate::observe::{JobEvent, JobObserver, JobReport, MemberReport, MemberState, MemberView, Snapshot};
@@ -448,10 +447,7 @@ impl Put<'_> {
             .short()
             .map(|(file, holders)| {
                 let path = WirePath(state.path_of_file(file));
-                // Who is there and was not given it has said that it has no room; else there are too few.
-                let missing = Why::from(if there > holders { Errno::NOSPC } else { Errno::HOSTDOWN });
-                let why = state.refused.get(&file).map_or(missing, |problem| problem.why.clone());
-                FileProblem { path, fault: Fault::Destination, why }
+                FileProblem { path, fault: Fault::Destination, why: state.why_short(file, holders, there) }
             })
             .collect();
         drop(state);

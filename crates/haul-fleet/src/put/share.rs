@@ -63,6 +63,11 @@ impl Shared {
     /// A member is gone, with all that it has.
     pub fn down(&self, member: usize) {
         let mut state = self.lock();
+        if state.ended {
+            let held = |file: &u32| state.placement.holders(*file).any(|holder| holder == member);
+            let held: Vec<u32> = (0..state.files.len() as u32).filter(held).collect();
+            state.lost_late.extend(held);
+        }
         state.placement.handle_down(member);
         let taken_in = state.taken_in;
         let Some(seat) = state.seats.get_mut(member) else { return };
@@ -177,4 +182,37 @@ impl Found for Shared {
 fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
     let between: &[u8] = if dir.is_empty() || dir.ends_with(b"/") { b"" } else { b"/" };
     [dir, between, name].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_files::{Fed, Why};
+    use rustix::io::Errno;
+
+    use super::super::state::tests::item;
+    use super::*;
+
+    #[test]
+    fn what_a_member_takes_with_it_at_the_end_had_no_lack_of_room() {
+        let settings = PlacementSettings::default();
+        let shared = Shared::new(settings, 2, Vec::new());
+        for member in 0..2 {
+            shared.up(member, Duration::ZERO, None);
+            shared.lock().placement.handle_room(member, Bytes(1 << 30));
+        }
+        // The second fits nowhere.
+        for (name, size) in [("small", 7), ("huge", 1 << 40)] {
+            shared.take(item(0, name, FileKind::File, size));
+        }
+        shared.begin();
+        shared.walked();
+        let next = |member| shared.lock().next(member, Time::ZERO);
+        let member = (0..2).find(|member| matches!(next(*member), Fed::File(_))).expect("it is sent to one");
+        shared.lock().placement.handle_progress(member, Bytes(7), 1, Time::ZERO);
+        assert_eq!((next(member), next(1 - member)), (Fed::End, Fed::End));
+        shared.down(member);
+        let state = shared.lock();
+        let short: Vec<Why> = state.placement.short().map(|(file, holders)| state.why_short(file, holders, 1)).collect();
+        assert_eq!(short, [Errno::HOSTDOWN.into(), Errno::NOSPC.into()]);
+    }
 }

@@ -10,6 +10,7 @@ use haul_files::store::Metadata;
 use haul_files::{Fed, FileProblem, Note, Thing, Why};
 use haul_plan::{Placement, PlacementSettings, Task};
 use haul_units::{Bytes, Time};
+use rustix::io::Errno;
 
 /// Files that a member was offered and that are not decided: each takes a little memory there, and ten thousand round trips a second need no more.
 const MAX_OFFERED: usize = 1024;
@@ -59,6 +60,8 @@ pub(super) struct State {
     pub news: Vec<News>,
     /// Why a member could not have a file, the last one.
     pub refused: HashMap<u32, FileProblem>,
+    /// Files that a member has taken with it after members were told that it was all: others were not asked any more.
+    pub(super) lost_late: HashSet<u32>,
     index: HashMap<(u32, Box<[u8]>), u32>,
     indexed: usize,
 }
@@ -107,6 +110,7 @@ impl State {
             ended: false,
             news: Vec::new(),
             refused: HashMap::new(),
+            lost_late: HashSet::new(),
             index: HashMap::new(),
             indexed: 0,
         }
@@ -271,6 +275,16 @@ impl State {
         } else if is_given || is_offered {
             self.placement.handle_unfit(member, file);
         }
+    }
+
+    /// Why a file is on fewer members than it should be: it is on so many of those that are there.
+    pub(super) fn why_short(&self, file: u32, holders: usize, there: usize) -> Why {
+        if self.lost_late.contains(&file) {
+            return Errno::HOSTDOWN.into();
+        }
+        // Who is there and was not given it has said that it has no room; else there are too few.
+        let missing = if there > holders { Errno::NOSPC } else { Errno::HOSTDOWN };
+        self.refused.get(&file).map_or_else(|| missing.into(), |problem| problem.why.clone())
     }
 
     /// What a member is to be sent.

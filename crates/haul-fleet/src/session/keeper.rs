@@ -22,6 +22,8 @@ use super::place::{KeeperSocket, stranger};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often members are looked at.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+/// After a client could not be accepted.
+const PAUSE: Duration = Duration::from_millis(100);
 /// Clients at once.
 const MAX_CLIENTS: usize = 128;
 
@@ -37,7 +39,17 @@ pub fn answer_at(socket: KeeperSocket, keep: &Arc<Keep>, gone: &dyn Fn(&Gone), c
             Ok(_) => {}
             Err(errno) => return Err(JoinError::Keeper(errno.into())),
         }
-        let Ok((stream, _)) = socket.listener.accept() else { continue };
+        let stream = match socket.listener.accept() {
+            Ok((stream, _)) => stream,
+            // It has gone meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            Err(error) => {
+                // Without a descriptor left for him he stays at the door, and each poll would say so at once.
+                tracing::warn!(%error, "no client could be accepted");
+                thread::park_timeout(PAUSE);
+                continue;
+            }
+        };
         let (keep, clients, over) = (keep.clone(), clients.clone(), over.clone());
         if clients.fetch_add(1, Ordering::SeqCst) >= MAX_CLIENTS {
             clients.fetch_sub(1, Ordering::SeqCst);

@@ -6,6 +6,7 @@ use std::env;
 use std::io::{self, BufReader, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -45,21 +46,36 @@ impl Invitation {
     /// Has another process be the member, in a session of its own: it outlives this process, the login and the launcher. `command` makes its command, for the word that it is to get. Passes
     /// its first words on.
     pub fn start_apart(&self, command: &dyn Fn(&str) -> Command, out: &mut dyn Write) -> io::Result<()> {
+        self.start_apart_within(command, out, FIRST_WORD)
+    }
+
+    fn start_apart_within(&self, command: &dyn Fn(&str) -> Command, out: &mut dyn Write, patience: Duration) -> io::Result<()> {
         let mut member = command(&Summons::Serve(Box::new(Self { stay: true, ..self.clone() })).to_word());
         // What it inherited would keep ssh waiting for it.
         member.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = spawn_apart(member)?;
         let Some(stdout) = child.stdout.take() else { unreachable!("it was asked for as a pipe") };
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, told) = mpsc::channel();
         thread::spawn(move || {
             lines(BufReader::new(stdout), |line| {
                 if let Line::Said(said) = line {
                     let _ = tell.send(said);
                 }
             });
-            let _ = child.wait();
         });
-        let said = told.recv_timeout(FIRST_WORD).map_or_else(|_| self.failed("it ended at once", None), |said| *said);
+        let said = match told.recv_timeout(patience) {
+            Ok(said) => *said,
+            Err(error) => {
+                // Nobody hears of it any more, so nobody else would end it.
+                let _ = child.kill();
+                let said = match error {
+                    RecvTimeoutError::Disconnected => "it ended at once".to_owned(),
+                    RecvTimeoutError::Timeout => format!("it has said nothing for {} s", patience.as_secs_f32()),
+                };
+                self.failed(&said, None)
+            }
+        };
+        thread::spawn(move || child.wait());
         out.write_all(said.to_line().as_bytes())?;
         out.flush()
     }
@@ -231,7 +247,39 @@ fn pause_until(until: Instant, cancel: &Cancel) {
 
 #[cfg(test)]
 mod tests {
+    use haul_peer::ClientHello;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::io::{FdFlags, fcntl_setfd};
+
     use super::*;
+
+    #[test]
+    fn who_says_nothing_is_not_told_to_have_ended_and_is_ended() {
+        let hello = ClientHello::from_line(br#"{"bootstrap":1,"version":"9","client":"SHA256:x"}"#).expect("a greeting");
+        let member = Some("n1".into());
+        let invitation = Invitation { fleet: FLEET, member, hello, call: Vec::new(), data: None, patience_s: 30, stay: false };
+        let started = |program: &str, words: &[&str], patience| {
+            let mut said = Vec::new();
+            let command = |_: &str| {
+                let mut command = Command::new(program);
+                command.args(words);
+                command
+            };
+            invitation.start_apart_within(&command, &mut said, patience).expect("it starts");
+            String::from_utf8(said).expect("text")
+        };
+        // A process has this end of a pipe as long as it is there.
+        let (end, kept) = io::pipe().expect("a pipe");
+        fcntl_setfd(&kept, FdFlags::empty()).expect("a descriptor");
+        let said = started("sleep", &["1000"], Duration::from_millis(50));
+        assert!(said.contains("it has said nothing for 0.05 s"), "{said}");
+        drop(kept);
+        let mut ended = [PollFd::new(&end, PollFlags::IN)];
+        assert_eq!(poll(&mut ended, Some(&Timespec { tv_sec: 10, tv_nsec: 0 })), Ok(1), "it is still there");
+
+        let said = started("true", &[], FIRST_WORD);
+        assert!(said.contains("it ended at once"), "{said}");
+    }
 
     #[test]
     fn a_rank_comes_from_whoever_gives_one() {

@@ -3,13 +3,15 @@
 //! A line that cannot be understood lets nobody in, and neither does a second line for a key: it is a [`Fault`], to be named to whoever looks after the file. The first line that has a key decides
 //! about it, be it a fault.
 
+use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use haul::Fingerprint;
 use thiserror::Error;
 
 use super::rights::{Rights, RightsError};
-use super::{KeysError, kept, table};
+use super::{KeysError, kept, strict, table};
 
 /// The file.
 #[derive(Debug)]
@@ -68,8 +70,20 @@ impl AuthorizedKeys {
         Some(parse(&words).map_err(|reason| Fault { line, reason }))
     }
 
-    /// Authorises a key. A name and rights that are not given stay as they are.
+    /// The same of all keys, for whoever looks many of them up.
+    pub fn by_key(&self) -> HashMap<Fingerprint, Result<Entry, Fault>> {
+        let mut found = HashMap::new();
+        for (line, words) in self.lines_with_words() {
+            if let Some(key) = key_of(&words) {
+                found.entry(key).or_insert_with(|| parse(&words).map_err(|reason| Fault { line, reason }));
+            }
+        }
+        found
+    }
+
+    /// Authorises a key, in the file as it is by now. A name and rights that are not given stay as they are.
     pub fn authorize(&mut self, key: Fingerprint, name: Option<&str>, rights: Option<Rights>) -> Result<Entry, KeysError> {
+        let _held = self.hold()?;
         let old = self.find(key).and_then(Result::ok).unwrap_or(Entry { key, name: String::new(), rights: Rights::default() });
         let name = name.map(|name| name.split_whitespace().collect::<Vec<_>>().join(" "));
         let entry = Entry { key, name: name.unwrap_or(old.name), rights: rights.unwrap_or(old.rights) };
@@ -79,8 +93,14 @@ impl AuthorizedKeys {
         Ok(entry)
     }
 
-    /// Withdraws a key; false if it was in no line.
+    /// Withdraws a key from the file as it is by now; false if it was in no line.
     pub fn revoke(&mut self, key: Fingerprint) -> Result<bool, KeysError> {
+        // Nothing is made where nothing is to be changed.
+        self.lines = strict::read(&self.path)?;
+        if self.find(key).is_none() {
+            return Ok(false);
+        }
+        let _held = self.hold()?;
         let before = self.lines.len();
         self.remove(|found| found == key);
         let removed = self.lines.len() < before;
@@ -131,13 +151,28 @@ impl AuthorizedKeys {
         self.lines.retain(|line| !key_of(&table::words(line).collect::<Vec<_>>()).is_some_and(&which));
     }
 
+    /// Keeps others from changing the file, until what is returned is dropped, and reads what they have changed.
+    fn hold(&mut self) -> Result<File, KeysError> {
+        let held = table::hold(&self.path).map_err(|source| KeysError::Io { path: self.path.clone(), source })?;
+        self.lines = strict::read(&self.path)?;
+        Ok(held)
+    }
+
     fn write(&self) -> Result<(), KeysError> {
         table::write(&self.path, &self.lines).map_err(|source| KeysError::Io { path: self.path.clone(), source })
     }
 }
 
+#[cfg(test)]
+thread_local! {
+    /// Lines that a key was looked for in.
+    pub(super) static LOOKED_AT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// The first key in a line, wherever it is: whatever is wrong with the line, it is about this one.
 fn key_of(words: &[&str]) -> Option<Fingerprint> {
+    #[cfg(test)]
+    LOOKED_AT.set(LOOKED_AT.get() + 1);
     words.iter().find_map(|word| word.parse().ok())
 }
 
@@ -201,6 +236,38 @@ mod tests {
         assert_eq!(keys.find(bad).unwrap().unwrap_err().line, 2);
         assert!(keys.find(twice).unwrap().unwrap().rights.read_only);
         assert_eq!(keys.faults().iter().map(|fault| fault.line).collect::<Vec<_>>(), [2, 5, 6, 8, 9]);
+        let by_key = keys.by_key();
+        assert_eq!(by_key.len(), 3);
+        assert!([good, bad, twice].iter().all(|key| keys.find(*key).as_ref() == by_key.get(key)));
+    }
+
+    #[test]
+    fn what_two_change_at_once_is_changed_by_both() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("authorized_keys");
+        let [gone, new, late] = [(); 3].map(|()| key());
+        AuthorizedKeys::load(path.clone()).unwrap().authorize(gone, None, None).unwrap();
+        let [mut one, mut other] = [(); 2].map(|()| AuthorizedKeys::load(path.clone()).unwrap());
+        assert!(one.revoke(gone).unwrap());
+        other.authorize(new, None, None).unwrap();
+        let keys = || AuthorizedKeys::load(path.clone()).unwrap();
+        assert_eq!((keys().find(gone), keys().entries().len()), (None, 1), "it stays revoked");
+        other.authorize(late, None, None).unwrap();
+        assert!(one.revoke(late).unwrap() && keys().find(late).is_none(), "what came since is there to be revoked");
+
+        // A directory is nothing that can be held.
+        std::fs::remove_file(dir.path().join("authorized_keys.lock")).unwrap();
+        std::fs::create_dir(dir.path().join("authorized_keys.lock")).unwrap();
+        assert!(one.revoke(new).is_err() && other.authorize(late, None, None).is_err(), "without the lock nothing is changed");
+        assert_eq!(keys().entries().len(), 1);
+    }
+
+    #[test]
+    fn where_nothing_is_revoked_nothing_is_made() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!AuthorizedKeys::load(dir.path().join("no/authorized_keys")).unwrap().revoke(key()).unwrap());
+        assert!(!AuthorizedKeys::load(dir.path().join("authorized_keys")).unwrap().revoke(key()).unwrap());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[test]

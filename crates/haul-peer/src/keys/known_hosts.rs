@@ -1,5 +1,6 @@
 //! The daemons that a user trusts: `host:port fingerprint` a line.
 
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
@@ -43,15 +44,23 @@ impl KnownHosts {
         }
     }
 
-    /// Trusts a key for a host, in the place of any other.
+    /// Trusts a key for a host, in the place of any other, in the file as it is by now.
     pub fn trust(&mut self, host: &DaemonHost, key: Fingerprint) -> io::Result<()> {
+        let _held = self.hold()?;
         self.remove(host);
         self.lines.push(format!("{host} {key}"));
         table::write(&self.path, &self.lines)
     }
 
-    /// Withdraws the trust in a host; false if there was none.
+    /// Withdraws the trust in a host from the file as it is by now; false if there was none.
     pub fn revoke(&mut self, host: &DaemonHost) -> io::Result<bool> {
+        // Nothing is made where nothing is to be changed.
+        self.read()?;
+        let name = host.to_string();
+        if !self.entries().any(|(entry, _)| entry == name) {
+            return Ok(false);
+        }
+        let _held = self.hold()?;
         let before = self.lines.len();
         self.remove(host);
         let removed = self.lines.len() < before;
@@ -64,6 +73,21 @@ impl KnownHosts {
     /// All hosts and their keys.
     pub fn entries(&self) -> impl Iterator<Item = (String, Fingerprint)> + Clone + '_ {
         self.lines.iter().filter_map(|line| entry(line))
+    }
+
+    /// Keeps others from changing the file, until what is returned is dropped, and reads what they have changed.
+    fn hold(&mut self) -> io::Result<File> {
+        let held = table::hold(&self.path)?;
+        self.read()?;
+        Ok(held)
+    }
+
+    fn read(&mut self) -> io::Result<()> {
+        self.lines = strict::read(&self.path).map_err(|error| match error {
+            KeysError::Io { source, .. } => source,
+            other => io::Error::other(other),
+        })?;
+        Ok(())
     }
 
     fn remove(&mut self, host: &DaemonHost) {
@@ -109,5 +133,19 @@ mod tests {
         assert!(hosts.revoke(&host("far")).unwrap());
         assert!(!hosts.revoke(&host("far")).unwrap());
         assert!(std::fs::read_to_string(path).unwrap().starts_with("# mine\nnonsense\n"), "people's own lines are kept");
+    }
+
+    #[test]
+    fn what_two_change_at_once_is_changed_by_both() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("known_hosts");
+        let key = Identity::generate().public_key().fingerprint();
+        let [mut one, mut other] = [(); 2].map(|()| KnownHosts::load(path.clone()).unwrap());
+        one.trust(&host("one"), key).unwrap();
+        other.trust(&host("other"), key).unwrap();
+        let known = |name: &str| KnownHosts::load(path.clone()).unwrap().look_up(&host(name), key);
+        assert_eq!((known("one"), known("other")), (Known::Trusted, Known::Trusted));
+        assert!(one.revoke(&host("other")).unwrap());
+        assert_eq!((known("one"), known("other")), (Known::Trusted, Known::Unknown));
     }
 }

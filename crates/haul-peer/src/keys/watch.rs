@@ -87,13 +87,23 @@ impl KeyWatch {
         // Locked, so that nobody comes in by what the file has said before it was last looked at.
         let mut present = self.shared.lock();
         let admitted = admit(&self.shared.state, connection)?;
-        present.next += 1;
-        let number = present.next;
-        present
-            .clients
-            .insert(number, Client { admitted: admitted.clone(), connection: connection.clone(), end: Some(Box::new(end)) });
-        self.shared.changed.notify_all();
+        let client = Client { admitted: admitted.clone(), connection: connection.clone(), end: Some(Box::new(end)) };
+        let (number, is_alone) = present.take_in(client);
+        // Where others are watched it comes along; looking at all of them for each that comes would take the square of their number.
+        if is_alone {
+            self.shared.changed.notify_all();
+        }
         Ok((admitted, Stay { shared: Arc::clone(&self.shared), number }))
+    }
+}
+
+impl Present {
+    /// Takes in a client: its number, and whether nobody else is there.
+    fn take_in(&mut self, client: Client) -> (u64, bool) {
+        let is_alone = self.clients.is_empty();
+        self.next += 1;
+        self.clients.insert(self.next, client);
+        (self.next, is_alone)
     }
 }
 
@@ -143,7 +153,7 @@ impl Shared {
             }
             Some(Ok(keys)) => {
                 (present.file, present.failed) = (file.filter(|file| file.is_settled(now)), None);
-                Some(keys)
+                Some(keys.by_key())
             }
             None => None,
         };
@@ -151,7 +161,7 @@ impl Shared {
             if end.is_none() || connection.end().is_some() {
                 continue;
             }
-            let entry = keys.as_ref().map(|keys| keys.find(admitted.key).and_then(Result::ok));
+            let entry = keys.as_ref().map(|keys| keys.get(&admitted.key).and_then(|found| found.as_ref().ok()));
             let is_as_before = entry.is_none_or(|entry| entry.is_some_and(|entry| entry.rights == admitted.rights));
             let revoked = (!is_as_before).then(|| "its key was revoked, or may do something else now".to_owned());
             let address = connection.remote_addr();
@@ -179,6 +189,7 @@ mod tests {
     use haul::{ClientConfig, Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig};
 
     use super::super::Rights;
+    use super::super::authorized::LOOKED_AT;
     use super::*;
 
     /// A listener's side of a connection of a key, and the client's.
@@ -242,5 +253,35 @@ mod tests {
         set(dir.path(), 0o700);
         look();
         assert_eq!(ended(), [true; 4], "until that is mended");
+    }
+
+    #[test]
+    fn a_look_takes_each_line_once_and_the_first_client_alone_wakes_the_watch() {
+        const CLIENTS: usize = 8;
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::find(Some(dir.path())).unwrap();
+        let server = ServerConfig::new(Identity::generate(), PeerTrust::Anyone);
+        let server = Endpoint::listen("127.0.0.1:0".parse().unwrap(), server).unwrap();
+        let connections = [(); CLIENTS].map(|()| {
+            let identity = Identity::generate();
+            authorize(&state, identity.public_key().fingerprint(), None);
+            connect(&server, identity)
+        });
+        // Nobody watches: each look is one of these.
+        let shared = Shared { state, code: 7, present: Mutex::default(), changed: Condvar::new() };
+        let mut present = shared.lock();
+        for (at, (connection, _)) in connections.iter().enumerate() {
+            let admitted = admit(&shared.state, connection).unwrap();
+            let client = Client { admitted, connection: connection.clone(), end: Some(Box::new(|_: &str| {})) };
+            assert_eq!(present.take_in(client).1, at == 0);
+        }
+        LOOKED_AT.set(0);
+        shared.look(&mut present, Moment::now());
+        assert_eq!(LOOKED_AT.get(), CLIENTS);
+        assert!(present.clients.values().all(|client| client.end.is_some()), "all may stay");
+        present.clients.clear();
+        let (connection, _) = &connections[0];
+        let admitted = admit(&shared.state, connection).unwrap();
+        assert!(present.take_in(Client { admitted, connection: connection.clone(), end: None }).1, "the watch waits again");
     }
 }

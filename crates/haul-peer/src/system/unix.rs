@@ -2,11 +2,14 @@
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::{Errno, retry_on_intr};
 
 /// A word of the command line, or a path, from its bytes.
 pub fn os_str(bytes: &[u8]) -> Cow<'_, OsStr> {
@@ -46,6 +49,17 @@ pub(crate) fn make_private(dir: &Path) -> io::Result<()> {
 /// A file that these options make can be read by this user alone.
 pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(0o600)
+}
+
+/// Waits for a lock on a file, which is made; it is no link. Held until it is dropped.
+pub(crate) fn lock(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = private(options.write(true).create(true).truncate(false)).custom_flags(libc::O_NOFOLLOW).open(path)?;
+    match retry_on_intr(|| flock(&file, FlockOperation::LockExclusive)) {
+        // Some file systems of clusters have no locks: what is there can be changed without.
+        Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => Ok(file),
+        Err(errno) => Err(errno.into()),
+    }
 }
 
 /// Memory of this machine.

@@ -2,12 +2,15 @@
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::size_of;
+use std::os::windows::io::AsRawHandle as _;
 use std::path::{Path, PathBuf};
 
 use windows_sys::Win32::Foundation::{FILETIME, SYSTEMTIME};
+use windows_sys::Win32::Storage::FileSystem::{LOCKFILE_EXCLUSIVE_LOCK, LockFileEx};
+use windows_sys::Win32::System::IO::OVERLAPPED;
 use windows_sys::Win32::System::SystemInformation::{GlobalMemoryStatusEx, MEMORYSTATUSEX};
 use windows_sys::Win32::System::Time::{FileTimeToSystemTime, SystemTimeToTzSpecificLocalTime};
 
@@ -55,6 +58,17 @@ pub(crate) fn make_private(dir: &Path) -> io::Result<()> {
 /// The same: there are no modes.
 pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
+}
+
+/// Waits for a lock on a file, which is made. Held until it is dropped.
+pub(crate) fn lock(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+    let mut from = OVERLAPPED::default();
+    // SAFETY: a handle that is open, and where the locked bytes begin; the call waits, so nothing of it is used later.
+    if unsafe { LockFileEx(file.as_raw_handle(), LOCKFILE_EXCLUSIVE_LOCK, 0, 1, 0, &raw mut from) } == 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(file)
 }
 
 /// Memory of this machine.

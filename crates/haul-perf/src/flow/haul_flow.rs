@@ -116,7 +116,7 @@ impl HaulReceiver {
             let (connection, events) = (connection.clone(), events.clone());
             let (streams, stopped) = (Arc::clone(&streams), Arc::clone(&stopped));
             thread::spawn(move || {
-                let received = receive(&connection, &streams);
+                let received = receive(&connection, &streams, &events);
                 if !stopped.load(Ordering::Acquire) {
                     let _ = events.send(match received {
                         // Whether a sender that gives up is a failure is for the sender to say.
@@ -130,8 +130,9 @@ impl HaulReceiver {
     }
 }
 
-fn receive(connection: &Connection, streams: &Mutex<Vec<Option<BlockReceiver>>>) -> Result<(), StreamError> {
+fn receive(connection: &Connection, streams: &Mutex<Vec<Option<BlockReceiver>>>, events: &Events) -> Result<(), StreamError> {
     let blocks = connection.accept_blocks()?;
+    let _ = events.send(Event::Begin);
     if let Some(place) = streams.lock().unwrap_or_else(PoisonError::into_inner).get_mut(blocks.id().index() as usize) {
         *place = Some(blocks.clone());
     }

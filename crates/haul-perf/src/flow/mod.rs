@@ -10,6 +10,7 @@ mod turns;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
+use std::time::Instant;
 
 use haul::Distributions;
 
@@ -45,6 +46,8 @@ pub trait Flow: Send + Sync {
 /// What a flow tells on its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
+    /// The clock is to start.
+    Begin,
     /// One of its streams has ended: everything was sent and acknowledged, or received.
     StreamEnded,
     /// It cannot go on.
@@ -77,14 +80,17 @@ impl Quota {
 /// What one stream of a sender may still hand over, and when.
 struct Portions {
     quota: Arc<Quota>,
+    /// Until then nothing counts, so nothing is taken from the quota.
+    counted_from: Instant,
     throttle: Throttle,
     stopped: Arc<AtomicBool>,
 }
 
 impl Portions {
     fn new(quota: &Arc<Quota>, plan: &Plan, stopped: &Arc<AtomicBool>) -> Self {
-        let throttle = Throttle::new(plan.rate(), clock::now());
-        Self { quota: Arc::clone(quota), throttle, stopped: Arc::clone(stopped) }
+        let now = clock::now();
+        let throttle = Throttle::new(plan.rate(), now);
+        Self { quota: Arc::clone(quota), counted_from: now + plan.omit(), throttle, stopped: Arc::clone(stopped) }
     }
 
     /// Waits until the next portion may go, of at most `most` bytes; none when there are none left, or the flow is to end.
@@ -92,8 +98,9 @@ impl Portions {
         if self.stopped.load(Ordering::Acquire) {
             return None;
         }
-        let len = self.quota.take(most);
-        let wait = self.throttle.wait(clock::now(), len);
+        let now = clock::now();
+        let len = if now < self.counted_from { most } else { self.quota.take(most) };
+        let wait = self.throttle.wait(now, len);
         if len > 0 && !wait.is_zero() {
             clock::pause(wait);
         }
@@ -124,6 +131,16 @@ mod tests {
         let quota = Quota(Some(AtomicU64::new(25)));
         assert_eq!([quota.take(10), quota.take(10), quota.take(10), quota.take(10)], [10, 10, 5, 0]);
         assert_eq!(Quota(None).take(7), 7);
+    }
+
+    #[test]
+    fn bytes_count_from_the_end_of_what_is_omitted() {
+        let handed_over = |omit_us| {
+            let plan = Plan { amount: crate::plan::Amount::Bytes(25), omit_us, ..Plan::default() };
+            let mut portions = Portions::new(&Arc::new(Quota::new(&plan)), &plan, &Arc::default());
+            (0..5).map_while(|_| portions.next(10)).sum::<usize>()
+        };
+        assert_eq!((handed_over(0), handed_over(3_600_000_000)), (25, 50));
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl TcpReceiver {
             let (stream, count) = (Arc::clone(stream), Arc::clone(count));
             let (stopped, events) = (Arc::clone(&stopped), events.clone());
             thread::spawn(move || {
-                let received = receive(&stream, &count, buffer_bytes);
+                let received = receive(&stream, &count, buffer_bytes, &events);
                 if !stopped.load(Ordering::Acquire) {
                     let _ = events.send(match received {
                         Ok(()) => Event::StreamEnded,
@@ -114,7 +114,7 @@ impl TcpReceiver {
     }
 }
 
-fn receive(mut stream: &TcpStream, count: &AtomicU64, buffer_bytes: usize) -> io::Result<()> {
+fn receive(mut stream: &TcpStream, count: &AtomicU64, buffer_bytes: usize, events: &Events) -> io::Result<()> {
     let mut buffer = vec![0; buffer_bytes];
     loop {
         match stream.read(&mut buffer) {
@@ -124,7 +124,9 @@ fn receive(mut stream: &TcpStream, count: &AtomicU64, buffer_bytes: usize) -> io
                 return Ok(());
             }
             Ok(read) => {
-                count.fetch_add(read as u64, Ordering::Relaxed);
+                if count.fetch_add(read as u64, Ordering::Relaxed) == 0 {
+                    let _ = events.send(Event::Begin);
+                }
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),

@@ -30,6 +30,8 @@ use haul_peer::{SshOptions, quoted_word};
 use haul_units::Cancel;
 
 use self::remote::Server;
+use crate::plan::{Amount, MAX_TIME, Plan, PlanError};
+use crate::sample::micros;
 
 /// What a measurement may take beyond its own time: a login, a handshake, the last word.
 const OVERHEAD: Duration = Duration::from_secs(60);
@@ -77,6 +79,24 @@ impl Default for MeshSettings {
 }
 
 impl MeshSettings {
+    /// Whether they can be followed: what no client would do is known before anything is started.
+    pub fn check(&self) -> Result<(), PlanError> {
+        let plan = Plan {
+            streams: self.parallel,
+            amount: Amount::Time(micros(self.time)),
+            omit_us: micros(self.omit),
+            // As with `haul perf`: no reports but the last.
+            interval_us: micros(if self.interval.is_zero() { MAX_TIME } else { self.interval }),
+            ..Plan::default()
+        };
+        plan.check(MAX_TIME)
+    }
+
+    /// The longest measurement that the servers are to allow.
+    fn longest(&self) -> Duration {
+        self.time + self.omit
+    }
+
     /// What is measured beside TCP, and its mode.
     fn measured(&self) -> Measured {
         match &self.tcp_mode {
@@ -127,8 +147,10 @@ pub fn measure(sites: &[Site], settings: &MeshSettings, cancel: &Cancel, listene
 /// One a site, all at once; a site without one is left out of the measurements, not the mesh.
 fn start_servers(sites: &[Site], settings: &MeshSettings, listener: &impl MeshListener) -> Vec<Result<Server, Arc<StartError>>> {
     let started = thread::scope(|scope| {
-        let starting: Vec<_> =
-            sites.iter().map(|site| scope.spawn(|| Server::start(site, &settings.ssh, settings.server_port))).collect();
+        let starting: Vec<_> = sites
+            .iter()
+            .map(|site| scope.spawn(|| Server::start(site, &settings.ssh, settings.server_port, settings.longest())))
+            .collect();
         starting.into_iter().map(|thread| thread.join().unwrap_or(Err(StartError::Lost))).collect::<Vec<_>>()
     });
     for (site, server) in sites.iter().zip(&started) {
@@ -224,7 +246,7 @@ impl Mesh<'_> {
             settings.interval.as_secs_f64(),
             settings.parallel
         );
-        let limit = settings.time + settings.omit + OVERHEAD;
+        let limit = settings.longest() + OVERHEAD;
         let one = |options: &str, what: &'static str| {
             let document = remote::measure(&self.sites[from], &settings.ssh, server, options, limit, self.cancel);
             document
@@ -244,6 +266,27 @@ impl Mesh<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_no_client_would_do_is_known_before() {
+        let settings = MeshSettings::default;
+        let hours = |hours: u64| Duration::from_secs(hours * 3600);
+        for sound in [
+            settings(),
+            MeshSettings { interval: Duration::ZERO, ..settings() },
+            MeshSettings { time: hours(2), omit: hours(1), ..settings() },
+        ] {
+            assert_eq!(sound.check(), Ok(()));
+        }
+        for wrong in [
+            MeshSettings { parallel: 0, ..settings() },
+            MeshSettings { interval: Duration::from_millis(1), ..settings() },
+            MeshSettings { time: Duration::ZERO, ..settings() },
+            MeshSettings { time: hours(23), omit: hours(2), ..settings() },
+        ] {
+            assert!(wrong.check().is_err(), "{wrong:?}");
+        }
+    }
 
     #[test]
     fn every_ordered_pair_once_and_never_two_at_one_site() {

@@ -132,9 +132,9 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Starts one, on this port or on any free one.
-    pub fn start(site: &Site, ssh: &SshOptions, port: u16) -> Result<Self, StartError> {
-        let words = format!("perf -s -p {port} --json-stream --until-input-ends --max-clients 2");
+    /// Starts one, on this port or on any free one, for measurements of so long.
+    pub fn start(site: &Site, ssh: &SshOptions, port: u16, longest: Duration) -> Result<Self, StartError> {
+        let words = words(port, longest);
         let command = SshCommand::running(ssh, &site.ssh, &words);
         let mut start = command.start();
         start.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -165,6 +165,12 @@ impl Server {
             }
         }
     }
+}
+
+/// What a server is started by. Its own bound of time is an hour.
+fn words(port: u16, longest: Duration) -> String {
+    let most = longest.as_secs() + 1;
+    format!("perf -s -p {port} --json-stream --until-input-ends --max-clients 2 --max-time {most}")
 }
 
 /// Runs a client at a site against a server; `options` are words of `haul perf`. Returns its JSON document.
@@ -235,4 +241,16 @@ fn keep_last_line(stderr: impl io::Read + Send + 'static) -> mpsc::Receiver<Opti
         let _ = tell.send(kept);
     });
     told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_allows_what_is_to_be_measured() {
+        for (longest, most) in [(Duration::from_secs(7200), 7201), (Duration::from_millis(500), 1)] {
+            assert!(words(0, longest).ends_with(&format!(" --max-time {most}")), "{}", words(0, longest));
+        }
+    }
 }

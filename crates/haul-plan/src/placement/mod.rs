@@ -46,6 +46,8 @@ pub struct Placement {
     sizes: Vec<u64>,
     /// For each file as many places as it is to have replicas.
     places: Vec<u16>,
+    /// With round robin, for each file as many members at most whose turn with it is to come.
+    turns: Vec<u16>,
     /// Files that may be placed and that nobody has, the largest last.
     fresh: BTreeSet<(u64, u32)>,
     /// Files that lack replicas and are not fresh, in the order in which they were begun or came back.
@@ -64,6 +66,9 @@ pub struct Placement {
     /// Whom the next file is dealt to.
     turn: usize,
     finished: VecDeque<(usize, u32)>,
+    /// Places that were looked at to see whose turn with a file is to come.
+    #[cfg(test)]
+    looked_at: std::cell::Cell<usize>,
 }
 
 impl Placement {
@@ -75,6 +80,7 @@ impl Placement {
             members: (0..members.min(usize::from(NOBODY))).map(|_| Holder::new()).collect(),
             sizes: Vec::new(),
             places: Vec::new(),
+            turns: Vec::new(),
             fresh: BTreeSet::new(),
             begun: Vec::new(),
             stuck: Vec::new(),
@@ -85,6 +91,8 @@ impl Placement {
             is_complete: false,
             turn: 0,
             finished: VecDeque::new(),
+            #[cfg(test)]
+            looked_at: std::cell::Cell::default(),
         }
     }
 
@@ -93,6 +101,9 @@ impl Placement {
         let file = self.sizes.len() as u32;
         self.sizes.push(size.as_u64());
         self.places.extend(std::iter::repeat_n(NOBODY, self.settings.replicas));
+        if self.settings.policy == PlacementPolicy::RoundRobin {
+            self.turns.extend(std::iter::repeat_n(NOBODY, self.settings.replicas));
+        }
         self.unreleased += 1;
         self.missing.0 += u128::from(size.as_u64()) * self.settings.replicas as u128;
         self.missing.1 += self.settings.replicas as u64;
@@ -187,6 +198,9 @@ impl Placement {
         let Some(holder) = self.members.get_mut(member).filter(|holder| holder.is_up) else { return };
         let dealt: Vec<u32> = holder.dealt.iter().copied().collect();
         holder.down();
+        for &file in &dealt {
+            self.turn_is_over(member, file);
+        }
         let held: Vec<u32> = (0..self.sizes.len() as u32).filter(|&file| self.pick_up(member, file)).collect();
         for file in held.into_iter().chain(dealt) {
             self.bring_back(file);
@@ -275,6 +289,26 @@ impl Placement {
         self.places.get_mut(start..start + self.settings.replicas).unwrap_or_default()
     }
 
+    fn turns(&self, file: u32) -> &[u16] {
+        let start = file as usize * self.settings.replicas;
+        let turns = self.turns.get(start..start + self.settings.replicas).unwrap_or_default();
+        #[cfg(test)]
+        self.looked_at.set(self.looked_at.get() + turns.len());
+        turns
+    }
+
+    fn turns_mut(&mut self, file: u32) -> &mut [u16] {
+        let start = file as usize * self.settings.replicas;
+        self.turns.get_mut(start..start + self.settings.replicas).unwrap_or_default()
+    }
+
+    /// A file is in a member's queue no more.
+    fn turn_is_over(&mut self, member: usize, file: u32) {
+        if let Some(turn) = self.turns_mut(file).iter_mut().find(|turn| usize::from(**turn) == member) {
+            *turn = NOBODY;
+        }
+    }
+
     fn put_down(&mut self, member: usize, file: u32) {
         let size = self.size(file);
         if let Some(slot) = self.slots_mut(file).iter_mut().find(|slot| **slot == NOBODY) {
@@ -350,18 +384,22 @@ impl Placement {
 
     /// Gives a file's missing replicas to those whose turn it is.
     fn deal(&mut self, file: u32) {
-        let dealt = |holder: &Holder| holder.dealt.contains(&file);
-        let mut lacks = self.lacks(file).saturating_sub(self.members.iter().filter(|holder| dealt(holder)).count());
+        let dealt = self.turns(file).iter().filter(|&&member| member != NOBODY).count();
+        let mut lacks = self.lacks(file).saturating_sub(dealt);
         for _ in 0..self.members.len() {
             if lacks == 0 {
                 return;
             }
             let member = self.turn % self.members.len();
             self.turn = member + 1;
-            if self.fits(member, file)
-                && let Some(holder) = self.members.get_mut(member).filter(|holder| !holder.dealt.contains(&file))
-            {
-                holder.dealt.push_back(file);
+            // Not looked for in the members' queues, which may be as long as the list of files.
+            if self.fits(member, file) && !self.turns(file).contains(&(member as u16)) {
+                if let Some(turn) = self.turns_mut(file).iter_mut().find(|turn| **turn == NOBODY) {
+                    *turn = member as u16;
+                }
+                if let Some(holder) = self.members.get_mut(member) {
+                    holder.dealt.push_back(file);
+                }
                 lacks -= 1;
             }
         }
@@ -373,6 +411,7 @@ impl Placement {
     fn next_dealt(&mut self, member: usize) -> Option<u32> {
         loop {
             let file = self.members.get_mut(member)?.dealt.pop_front()?;
+            self.turn_is_over(member, file);
             if self.lacks(file) == 0 {
                 continue;
             }
@@ -481,3 +520,44 @@ impl Placement {
 const LOOKED_AT: usize = 64;
 /// A member that nobody has measured, where nobody has been: 1 Gbit/s, the lower end of what haul is made for.
 const UNKNOWN_BYTES_PER_S: f64 = 125e6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hundred_thousand_files_are_dealt_in_steps_that_grow_with_their_number() {
+        const FILES: usize = 100_000;
+        const MEMBERS: usize = 5;
+        const REPLICAS: usize = 2;
+        let settings =
+            PlacementSettings { policy: PlacementPolicy::RoundRobin, replicas: REPLICAS, ..PlacementSettings::default() };
+        let mut placement = Placement::new(settings, MEMBERS);
+        for member in 0..MEMBERS {
+            placement.handle_up(member, Duration::ZERO, Time::ZERO);
+        }
+        for _ in 0..FILES {
+            let file = placement.add_file(Bytes(0));
+            placement.release(file);
+        }
+        placement.complete();
+        let dealt = |placement: &Placement| placement.members.iter().map(|holder| holder.dealt.len()).collect::<Vec<_>>();
+        assert_eq!(dealt(&placement), [FILES * REPLICAS / MEMBERS; MEMBERS]);
+        // What was dealt to one goes to others, none of which has it in its queue already.
+        placement.handle_down(0);
+        assert_eq!(dealt(&placement)[0], 0);
+        assert_eq!(dealt(&placement).iter().sum::<usize>(), FILES * REPLICAS);
+        let mut placed = HashSet::new();
+        for member in 1..MEMBERS {
+            while let Task::Take(file) = placement.poll(member, Time::ZERO) {
+                assert!(placed.insert((member, file)), "{member} has {file} twice");
+                let files = placement.finished_files(member) + 1;
+                placement.handle_progress(member, Bytes(0), files, Time::ZERO);
+            }
+        }
+        assert!(placed.len() == FILES * REPLICAS && placement.is_settled());
+        assert_eq!(placement.short().count(), 0);
+        // Each is dealt once, and those of one member once more; for each deal all turns are looked at for each member, at the most.
+        assert!(placement.looked_at.get() <= 2 * FILES * REPLICAS * (MEMBERS + 1), "{}", placement.looked_at.get());
+    }
+}

@@ -13,8 +13,19 @@ use super::Locked;
 
 /// The rights that are spoken of: those of Linux 6.10. An older kernel keeps to those that it knows.
 const KNOWN: ABI = ABI::V5;
-/// What the program reads of the system while it serves: its threads' times, its umask; how much memory there is.
-const SYSTEM: [&str; 2] = ["/proc/self", "/proc/meminfo"];
+/// What the program reads of the system while it serves: its threads' times and its umask; how the machine does, and what it is called; which start of the machine this is, by which a
+/// copy that was killed knows whether what it wrote is still there; which congestion controls TCP has.
+const SYSTEM: [&str; 9] = [
+    "/proc/self",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/loadavg",
+    "/proc/uptime",
+    "/proc/sys/kernel/hostname",
+    "/proc/sys/kernel/random/boot_id",
+    "/proc/sys/net/ipv4/tcp_available_congestion_control",
+    "/proc/sys/net/ipv4/tcp_allowed_congestion_control",
+];
 
 /// What may be opened.
 #[derive(Debug, Default)]
@@ -139,5 +150,33 @@ mod tests {
             return skip::skip("this kernel has no Landlock");
         }
         assert!(dir.path().join("outside/file").exists(), "the others are free");
+    }
+
+    #[test]
+    fn what_is_read_of_the_machine_can_be_read_and_nothing_besides() {
+        let locked = thread::spawn(|| {
+            let locked = Open::default().lock_in().unwrap();
+            if locked == Locked::No {
+                return locked;
+            }
+            let read = |path: &str| fs::read_to_string(path).map_err(|error| (path.to_owned(), error)).unwrap();
+            assert!(read("/proc/stat").starts_with("cpu "), "the processors' ticks");
+            let [load, up] = ["/proc/loadavg", "/proc/uptime"].map(|path| read(path).split(' ').next().unwrap().parse::<f64>());
+            assert!(load.is_ok() && up.is_ok(), "{load:?} {up:?}");
+            assert_eq!(read("/proc/sys/kernel/random/boot_id").trim().len(), 36);
+            assert!(read("/proc/meminfo").contains("MemAvailable") && !read("/proc/sys/kernel/hostname").is_empty());
+            for list in ["available", "allowed"] {
+                assert!(!read(&format!("/proc/sys/net/ipv4/tcp_{list}_congestion_control")).is_empty());
+            }
+            for path in ["/proc/version", "/proc/sys/kernel/osrelease"] {
+                assert_eq!(fs::read(path).unwrap_err().kind(), ErrorKind::PermissionDenied, "{path}");
+            }
+            let write = fs::OpenOptions::new().write(true).open("/proc/sys/kernel/hostname");
+            assert_eq!(write.unwrap_err().kind(), ErrorKind::PermissionDenied);
+            locked
+        });
+        if locked.join().unwrap() == Locked::No {
+            skip::skip("this kernel has no Landlock");
+        }
     }
 }

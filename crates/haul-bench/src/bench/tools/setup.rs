@@ -50,6 +50,8 @@ pub struct Measured {
 impl Measured {
     /// What came of a duel whose receiver told these intervals: until the bytes of the work had arrived, or its time was over.
     pub fn of(cell: &Cell, series: &Series, fought: &Fought, settings: String) -> Self {
+        // Of which an interval's end tells half an interval too much or too little.
+        let series = series.from_first_byte(cell.path.rtt() + Duration::from_millis(50));
         let (time, gave_up) = match cell.work {
             Work::Bytes { bytes, at_most } => series.time_of(bytes).map_or((at_most, true), |time| (time, false)),
             _ => (cell.work.at_most(), fought.gave_up),

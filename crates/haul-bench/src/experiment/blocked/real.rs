@@ -162,12 +162,15 @@ impl Scene {
                 match self.transfer(ground, command, by) {
                     Ok(one) => ran.push(one),
                     Err(MeasureError::Interrupted) => return Err(MeasureError::Interrupted),
-                    Err(error) => notes.push(format!(
-                        "{} % loss, {}, {}: failed, {error}",
-                        self.loss_percent,
-                        self.case.name(),
-                        if by == By::Haul { command.name() } else { command.by_ssh() }
-                    )),
+                    Err(error) => {
+                        let (loss_percent, case) = (self.loss_percent, self.case);
+                        let name = if by == By::Haul { command.name() } else { command.by_ssh() };
+                        notes.push(format!("{loss_percent} % loss, {}, {name}: failed, {error}", case.name()));
+                        // Who ssh alone is has no goal.
+                        if by == By::Haul {
+                            ran.push(Ran { has_failed: true, ..Ran::of(case, loss_percent, command, by) });
+                        }
+                    }
                 }
             }
         }
@@ -200,15 +203,11 @@ impl Scene {
         let over_link = self.site.delivered().zip(delivered).map(|(after, before)| after.saturating_sub(before));
         let left = self.left()?.since(before);
         let mut one = Ran {
-            case: self.case,
-            loss_percent: self.loss_percent,
-            command,
-            by,
             carrier: if by == By::Haul { Carrier::said(&client.stderr()) } else { Carrier::Ssh },
             left,
             seconds: passed.as_secs_f64(),
             bytes: words.bytes,
-            is_cut_off: false,
+            ..Ran::of(self.case, self.loss_percent, command, by)
         };
         match ended {
             Some(ended) if ended.status == 0 => {

@@ -26,14 +26,25 @@ pub struct Ran {
     pub bytes: u64,
     /// It was not through when its time was over.
     pub is_cut_off: bool,
+    /// It ended with an error, which a note tells; nothing counts as come.
+    pub has_failed: bool,
 }
 
 impl Ran {
+    /// Nothing has been seen of it yet.
+    pub fn of(case: Case, loss_percent: f64, command: Command, by: By) -> Self {
+        let (carrier, left) = (case.promised(), Left::default());
+        Self { case, loss_percent, command, by, carrier, left, seconds: 0.0, bytes: 0, is_cut_off: false, has_failed: false }
+    }
+
     fn mbps(&self) -> f64 {
         BitRate::of(Bytes(self.bytes), Duration::from_secs_f64(self.seconds)).as_bps() as f64 / 1e6
     }
 
     fn cell(&self) -> String {
+        if self.has_failed {
+            return "failed".to_owned();
+        }
         format!("{}{}", short(self.mbps()), if self.is_cut_off { "*" } else { "" })
     }
 }
@@ -95,10 +106,10 @@ fn matrix(loss_percent: f64, ran: &[&Ran]) -> Table {
         table.rows.push([vec![case.name().to_owned(), "ssh alone".to_owned()], alone.collect(), vec!["-".to_owned()]].concat());
     }
     for case in unique(haul.iter().map(|one| one.case)) {
-        let usual = usual(&haul.iter().filter(|one| one.case == case).map(|one| one.carrier));
+        let usual = usual(&haul.iter().filter(|one| one.case == case && !one.has_failed).map(|one| one.carrier));
         let cell = |&command: &Command| {
             let one = of(&haul, case, command);
-            match one.filter(|one| one.carrier != usual) {
+            match one.filter(|one| one.carrier != usual && !one.has_failed) {
                 Some(other) => format!("{}: {}", other.carrier.name(), other.cell()),
                 None => print(one),
             }
@@ -139,9 +150,16 @@ fn verdicts(loss_percent: f64, ran: &[&Ran]) -> Vec<Judged> {
         let here: Vec<&Ran> = haul.iter().copied().filter(|one| one.case == case).collect();
         let who = format!("{loss_percent} %, {}", case.name());
         let listed = |others: Vec<String>, all: &str| if others.is_empty() { all.to_owned() } else { others.join(", ") };
-        let other = here.iter().filter(|one| one.carrier != case.promised() || !one.carrier.is_seen(&one.left));
-        let others: Vec<String> =
-            other.map(|one| format!("{}: {}, by its packets {:?}", one.command.name(), one.carrier.name(), one.left)).collect();
+        let other = here.iter().filter(|one| one.has_failed || one.carrier != case.promised() || !one.carrier.is_seen(&one.left));
+        let told = |one: &&Ran| {
+            let Ran { command, carrier, left, has_failed, .. } = one;
+            if *has_failed {
+                format!("{}: failed", command.name())
+            } else {
+                format!("{}: {}, by its packets {left:?}", command.name(), carrier.name())
+            }
+        };
+        let others: Vec<String> = other.map(told).collect();
         let promised = case.promised().name();
         judged.push(Judged {
             who: who.clone(),
@@ -178,7 +196,7 @@ mod tests {
             Carrier::Ssh => Left { ssh: 9, ..Left::default() },
             _ => Left { udp: 9, ..Left::default() },
         };
-        Ran { case, loss_percent: 0.1, command, by, carrier, left, seconds, bytes: 60_000_000, is_cut_off: false }
+        Ran { carrier, left, seconds, bytes: 60_000_000, ..Ran::of(case, 0.1, command, by) }
     }
 
     #[test]
@@ -216,6 +234,20 @@ mod tests {
             "{:?}",
             report.notes
         );
+    }
+
+    /// A command that failed is in its network's table and in both verdicts, by name.
+    #[test]
+    fn what_failed_has_not_met_its_goals() {
+        let all = [
+            ran(Case::NoUdp, Command::Cp, By::Haul, Carrier::Tcp, 2.0),
+            ran(Case::Open, Command::Proxy, By::Ssh, Carrier::Ssh, 4.0),
+            Ran { bytes: 0, has_failed: true, ..ran(Case::NoUdp, Command::Proxy, By::Haul, Carrier::Tcp, 1.0) },
+        ];
+        let report = report(Scale::Full, &all, Vec::new());
+        let verdicts: Vec<_> = report.verdicts.iter().map(|judged| (judged.met, judged.value.as_str())).collect();
+        assert_eq!(verdicts, [(Some(false), "proxy: failed"), (Some(false), "proxy: failed beside 120")]);
+        assert!(report.tables[0].rows.iter().any(|row| row.iter().any(|cell| cell == "failed")), "{:?}", report.tables);
     }
 
     /// What haul says and its packets do not is no success.

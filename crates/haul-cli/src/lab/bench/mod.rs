@@ -11,11 +11,11 @@ use haul_units::Bytes;
 
 use self::args::{BenchArgs, FilesArgs, FilesCommand, grid};
 use super::commands::COMMANDS;
-use super::print::print;
+use super::print::keep;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, output};
 
-/// Measures, prints, and writes the results.
+/// Measures, writes the results, and prints them.
 pub fn run(args: &BenchArgs) -> Result<Exit, Failure> {
     let grid = grid(args).map_err(Failure::new)?;
     if !rustix::process::geteuid().is_root() {
@@ -31,10 +31,9 @@ pub fn run(args: &BenchArgs) -> Result<Exit, Failure> {
     let mut progress = Progress { done: 0, all: grid.cells().count() };
     let results = bench::run(&grid, &Emulators::new(COMMANDS), &Programs::beside(haul), &mut progress);
     clear();
+    let written = results.write(&out);
     let text = if args.json { results.json()? } else { report::text(&results) };
-    print(&text)?;
-    results.write(&out)?;
-    output::print_line(&format!("Results are in {}", out.display()));
+    keep(&out, written, &text)?;
     let failed = results.rows.iter().flat_map(|row| &row.measurements).any(|turn| matches!(turn.outcome, Outcome::Failed(_)));
     Ok(match failed {
         _ if interrupt::requested() => Exit::Interrupted,

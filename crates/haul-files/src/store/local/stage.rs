@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -281,7 +281,8 @@ pub(super) fn names(dir: &OwnedFd) -> Result<Vec<CString>, Errno> {
 
 /// The same, as they are read.
 pub(super) fn each_name(dir: &OwnedFd) -> Result<impl Iterator<Item = Result<CString, Errno>>, Errno> {
-    let entries = patiently(|| Dir::read_from(dir.as_fd()))?.map(|entry| entry.map(|entry| entry.file_name().to_owned()));
+    let listed = Dir::new(open_at(dir, ".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?)?;
+    let entries = listed.map(|entry| entry.map(|entry| entry.file_name().to_owned()));
     Ok(entries.filter(|name| !matches!(name, Ok(name) if matches!(name.to_bytes(), b"." | b".."))))
 }
 
@@ -367,7 +368,7 @@ fn highest_number(dir: &OwnedFd) -> Result<u64, Errno> {
 }
 
 /// Removes part files and notes.
-fn remove_parts(dir: &OwnedFd) -> Result<(), Errno> {
+pub(super) fn remove_parts(dir: &OwnedFd) -> Result<(), Errno> {
     for name in names(dir)? {
         if number_of(name.to_bytes(), b"pn").is_none() {
             continue;

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::at::{in_the_way, open_to_read};
 use super::read_back::ReadBackBuffer;
-use super::stage::{Stage, append, part_name, remove_all};
+use super::stage::{Stage, append, part_name, remove_all, remove_parts};
 use super::{beside, meta};
 use crate::block::Hash;
 use crate::journal::Record;
@@ -58,7 +58,11 @@ impl store::Stage for Stage {
         if parts.len() <= FEW && sync_each(parts.iter().map(|&part| self.open_part(part, OFlags::RDONLY)))? {
             return Ok(());
         }
-        Ok(rustix::fs::syncfs(&self.dir)?)
+        rustix::fs::syncfs(&self.dir).map_err(|errno| {
+            // Of any of them something may not be on disk, and the next sync would not tell.
+            let _ = remove_parts(&self.dir);
+            errno.into()
+        })
     }
 
     fn read_back(
@@ -192,5 +196,20 @@ mod tests {
         // One that cannot be opened, for whatever reason but that its owner may not read it.
         rustix::fs::symlinkat("journal", &stage.dir, &*part_name(78)).unwrap();
         assert_eq!(stage.sync(&[part, 78]), Err(Errno::LOOP.into()));
+    }
+
+    #[test]
+    fn after_a_sync_of_all_that_fails_no_part_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Local::own().destination(&dir.path().into(), false).unwrap();
+        let (mut stage, _) = Local::own().stage(&place, &[7; 32], true, &Cancel::new()).unwrap();
+        let (part, other) = (stage.create(0o600).unwrap().0, stage.create(0o600).unwrap().0);
+        // By such a descriptor names can be used, and nothing can be synced.
+        stage.dir = haul_descriptors::open_at(&stage.dir, ".", OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        assert_eq!(stage.sync(&[part]), Ok(()));
+        assert!(stage.reopen(other).is_ok());
+        assert_eq!(stage.sync(&[part, 77]), Err(Errno::BADF.into()));
+        assert!([part, other].into_iter().all(|part| stage.reopen(part).is_err()));
+        assert!(rustix::fs::statat(&stage.dir, "journal", AtFlags::empty()).is_ok());
     }
 }
