@@ -639,7 +639,7 @@ complete -c haul -n "__fish_haul_using_subcommand config; and not __fish_seen_su
 complete -c haul -n "__fish_haul_using_subcommand config; and not __fish_seen_subcommand_from check" -a "check" -d 'Check the files; what is wrong is named by file and line, with exit status 2'
 complete -c haul -n "__fish_haul_using_subcommand config; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s c -l client -d 'Measure against a running server' -r -f -a "(__fish_print_hostnames)"
-complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s p -l port -d 'Port of the server: UDP, and TCP of the same number for --tcp' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s p -l port -d 'Port of the server, with -s or -c: UDP, and TCP of the same number for --tcp [default: 7701]' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s B -l bind -d 'Local address to listen on or to connect from' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s t -l time -d 'Measure for so long' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s n -l bytes -d 'Send so many bytes instead' -r

@@ -25,7 +25,7 @@ function __fish_hperf_using_subcommand
 end
 
 complete -c hperf -n "__fish_hperf_needs_command" -s c -l client -d 'Measure against a running server' -r -f -a "(__fish_print_hostnames)"
-complete -c hperf -n "__fish_hperf_needs_command" -s p -l port -d 'Port of the server: UDP, and TCP of the same number for --tcp' -r
+complete -c hperf -n "__fish_hperf_needs_command" -s p -l port -d 'Port of the server, with -s or -c: UDP, and TCP of the same number for --tcp [default: 7701]' -r
 complete -c hperf -n "__fish_hperf_needs_command" -s B -l bind -d 'Local address to listen on or to connect from' -r
 complete -c hperf -n "__fish_hperf_needs_command" -s t -l time -d 'Measure for so long' -r
 complete -c hperf -n "__fish_hperf_needs_command" -s n -l bytes -d 'Send so many bytes instead' -r
