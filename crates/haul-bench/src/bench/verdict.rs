@@ -22,6 +22,9 @@ pub struct Verdict {
     pub met: bool,
 }
 
+/// Who is judged where a bar names no tool.
+const HAUL: [Tool; 2] = [Tool::Haul, Tool::HaulCp];
+
 impl RowResults {
     /// The best tool on the row that is not haul, by its mean over its turns.
     pub fn best_other(&self) -> Option<(Tool, BitRate)> {
@@ -36,7 +39,7 @@ impl RowResults {
 
     fn verdict(&self, bar: Bar) -> Verdict {
         let limit = self.row.path.limit();
-        let haul = || [Tool::Haul, Tool::HaulCp].into_iter().flat_map(|tool| self.of(tool));
+        let haul = || HAUL.into_iter().flat_map(|tool| self.of(tool));
         let slowest = || haul().map(|turn| turn.time).max();
         let (reached, wanted) = match bar {
             Bar::SecondHalfOfLimit(share) => {
@@ -93,7 +96,7 @@ impl RowResults {
             | Bar::MemoryOfEachSide
             | Bar::TimesIdealAndRtts(..)
             | Bar::Within(_)
-            | Bar::TimesBestOther(_) => [Tool::Haul, Tool::HaulCp].into_iter().any(|tool| self.has_failed(tool)),
+            | Bar::TimesBestOther(_) => HAUL.into_iter().any(|tool| self.has_failed(tool)),
         };
         Verdict { bar, reached, wanted, met: met && !has_failed }
     }
